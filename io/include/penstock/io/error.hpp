@@ -1,0 +1,36 @@
+#pragma once
+
+#include <penstock/error.hpp>
+
+#include <cstdint>
+#include <string>
+
+namespace penstock::io {
+
+/// Rows of a field or dataset: [first, first + count).
+struct row_range {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+};
+
+/// Where in the world of files something went wrong. Empty members are unknown or do not apply.
+struct error_context {
+  std::string file;
+  std::string dataset;
+  row_range rows;
+  std::string hdf5;  ///< libhdf5's own messages, innermost last, one line each
+  int system = 0;    ///< errno, or 0
+};
+
+/// A file could not be opened, understood or read. what() is one sentence: what, where, what would help.
+class error : public penstock::error {
+ public:
+  /// `sentence` says what is wrong and what helps; file, dataset and rows of `context` are put before it.
+  explicit error(const std::string& sentence, error_context context = {});
+  const error_context& context() const noexcept { return context_; }
+
+ private:
+  error_context context_;
+};
+
+}  // namespace penstock::io

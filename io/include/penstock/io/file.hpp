@@ -1,0 +1,34 @@
+#pragma once
+
+#include <penstock/fault.hpp>
+#include <penstock/io/dataset_info.hpp>
+
+#include <filesystem>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+namespace penstock::io {
+
+/// An HDF5 file, open for reading, without file locking. Thread-safe: every call into libhdf5 is under one mutex.
+class file {
+ public:
+  /// Throws io::error: missing, no permission, not HDF5 (says what it is instead where that is plain), truncated.
+  explicit file(const std::filesystem::path& path, fault_seam faults = {});
+  file(file&&) noexcept;
+  file& operator=(file&&) noexcept;
+  ~file();
+
+  const std::filesystem::path& path() const noexcept;
+  /// Every dataset, walked in name order; hard links once, soft and external links not followed.
+  std::vector<dataset_info> datasets() const;
+  /// The dataset at `path`; throws io::error that names near matches.
+  dataset_info describe(std::string_view path) const;
+  bool contains(std::string_view path) const;
+
+ private:
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+}  // namespace penstock::io

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <penstock/fault.hpp>
+#include <penstock/gpu/device.hpp>
+#include <penstock/gpu/ledger.hpp>
+#include <penstock/pipeline/order.hpp>
+#include <penstock/pipeline/pipeline.hpp>
+#include <penstock/pipeline/plan.hpp>
+#include <penstock/pipeline/source.hpp>
+#include <penstock/pipeline/transform.hpp>
+
+#include <memory>
+#include <vector>
+
+namespace penstock::pipeline {
+
+enum class last_batch : std::uint8_t {
+  keep,  ///< the last batch of an epoch is as short as it is
+  drop,  ///< rows that do not fill a batch are left out of the epoch
+  pad    ///< it is filled up with zeros, and its mask says so
+};
+
+struct batch_options {
+  std::size_t rows = 256;
+  last_batch last = last_batch::keep;
+  std::size_t held = 1;  ///< batches that the consumer may hold beside the one it gets next
+};
+
+struct host_transform { transform_options options; transform_function function; };
+struct device_transform { transform_options options; transform_function function; };
+
+/// Parts that a description is composed of with |.
+host_transform transform_host(transform_options options, transform_function function);
+device_transform transform_device(transform_options options, transform_function function);
+inline batch_options batched(batch_options options) { return options; }
+inline transport_options transport(transport_options options) { return options; }
+
+class opened;
+
+/// What shall be streamed, and how. Cheap to copy; nothing is opened or allocated by it.
+class description {
+ public:
+  description(source from, order_options how);
+
+  friend description operator|(description d, host_transform t);
+  friend description operator|(description d, device_transform t);
+  friend description operator|(description d, batch_options b);
+  friend description operator|(description d, transport_options t);
+  /// Faults for tests.
+  friend description operator|(description d, fault_seam faults);
+
+  /// Opens the source: metadata and chunk indexes. Throws io::error, std::invalid_argument (fields with different row counts,
+  /// conversions that there are not).
+  opened open() const;
+  /// Opens, plans and allocates. Throws gpu::budget_error with the ledger where the budget is too small.
+  pipeline build(gpu::device d, const gpu::budget& limits) const;
+
+  struct parts;
+  const parts& contents() const noexcept { return *parts_; }
+
+ private:
+  std::shared_ptr<const parts> parts_;
+};
+
+/// Reads `from` in the order `how`.
+description read(source from, order_options how = sequential{});
+
+/// A description whose source is open: shapes are known, budgets can be tried. Movable.
+class opened {
+ public:
+  opened(opened&&) noexcept;
+  opened& operator=(opened&&) noexcept;
+  ~opened();
+
+  std::uint64_t rows() const noexcept;
+  /// Fields of a batch, in order.
+  const std::vector<field_shape>& fields() const noexcept;
+  const order& row_order() const noexcept;
+
+  /// Plans within what `taken` leaves of `limits`; throws gpu::budget_error with both. Pure but for measuring nothing.
+  pipeline_plan plan(gpu::device d, const gpu::budget& limits, const gpu::ledger& taken = {}) const;
+  /// The smallest plan there is, whatever the budget.
+  pipeline_plan smallest_plan(gpu::device d) const;
+  /// Builds on memory that holds the plan's items (among others): how a trainer and its pipeline share one budget. The
+  /// description is used up.
+  pipeline build(const pipeline_plan& plan, std::shared_ptr<gpu::memory> memory) &&;
+
+  struct impl;
+  explicit opened(std::unique_ptr<impl>) noexcept;
+
+ private:
+  std::unique_ptr<impl> impl_;
+};
+
+}  // namespace penstock::pipeline

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <penstock/error.hpp>
+
+#include <cstdint>
+#include <exception>
+#include <string>
+
+namespace penstock::pipeline {
+
+/// What ended an epoch: one exception with the stage and the rows it was at. The cause, a user's own exception too, is kept:
+/// std::rethrow_exception(e.cause()). what() holds the cause's sentence.
+class error : public penstock::error {
+ public:
+  /// Position range [first, first + count) of the epoch's reading order.
+  struct place {
+    std::string stage;  ///< "read", "augment" (a transform's name), "copy", "consumer"
+    std::uint64_t epoch = 0;
+    std::uint64_t first = 0;
+    std::uint64_t count = 0;
+    std::string rows;   ///< for people: "rows 4096-4351, 128-383"
+  };
+  error(const std::string& sentence, place where, std::exception_ptr cause = nullptr)
+      : penstock::error(sentence), where_(std::move(where)), cause_(std::move(cause)) {}
+  const place& where() const noexcept { return where_; }
+  std::exception_ptr cause() const noexcept { return cause_; }
+
+ private:
+  place where_;
+  std::exception_ptr cause_;
+};
+
+/// The run was stopped through its std::stop_token.
+class stopped : public penstock::error {
+ public:
+  stopped() : penstock::error("stopped on request") {}
+};
+
+}  // namespace penstock::pipeline

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <penstock/gpu/permutation.hpp>
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace penstock::pipeline {
+
+/// Rows as they lie in the source.
+struct sequential {};
+
+/// Rows shuffled by runs and pool: the runs (run_rows consecutive rows) are permuted, and within each window of pool_rows
+/// rows of that sequence every row is drawn in an order of its own. Another epoch, another order; the same seed and epoch,
+/// the same order, whatever budgets, threads and blocks.
+struct shuffled {
+  std::uint64_t seed = 0;
+  std::uint64_t run_rows = 0;   ///< 0: the default, computed from the source alone (order::defaults)
+  std::uint64_t pool_rows = 0;  ///< 0: the default; at least run_rows, at most the source's rows
+};
+
+using order_options = std::variant<sequential, shuffled>;
+
+/// What an order's defaults are computed from.
+struct source_shape {
+  std::uint64_t rows = 0;
+  std::uint64_t row_bytes = 0;   ///< stored bytes of a row, over all fields
+  std::uint64_t chunk_rows = 1;  ///< the largest chunk extent along the rows, over all fields
+};
+
+/// Consecutive rows of the source.
+struct extent {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+  friend bool operator==(const extent&, const extent&) = default;
+};
+
+/// The order of rows: a pure function of (source shape, options, epoch, position), computed and not stored.
+///
+/// There are two sequences. Reading goes through the rows in reading order: position s is row reading_row(epoch, s).
+/// Windows of window_rows() positions are then drawn from: position p of the epoch is reading position
+/// w * window_rows() + draw(epoch, w)(p - w * window_rows()), w = p / window_rows(). Without a pool both are the same.
+class order {
+ public:
+  /// Throws std::invalid_argument where options contradict the source (pool smaller than a run).
+  order(const order_options& options, const source_shape& shape);
+
+  std::uint64_t rows() const noexcept { return rows_; }
+  bool is_shuffled() const noexcept { return shuffled_; }
+  std::uint64_t seed() const noexcept { return seed_; }
+  std::uint64_t run_rows() const noexcept { return run_rows_; }
+  /// Rows of a window; rows() where there is no pool. The last window may be shorter.
+  std::uint64_t window_rows() const noexcept { return window_rows_; }
+
+  /// Appends the extents of the reading positions [first, first + count), neighbours joined.
+  void read(std::uint64_t epoch, std::uint64_t first, std::uint64_t count, std::vector<extent>& out) const;
+  /// The draw of one window.
+  gpu::permutation draw(std::uint64_t epoch, std::uint64_t window) const noexcept;
+  /// The row at `position` of the epoch.
+  std::uint64_t row(std::uint64_t epoch, std::uint64_t position) const noexcept;
+  /// The row at a reading position.
+  std::uint64_t reading_row(std::uint64_t epoch, std::uint64_t position) const noexcept;
+
+  /// For people: "shuffled: seed 42, runs of 256 rows, pool of 16384 rows".
+  std::string description() const;
+
+ private:
+  gpu::permutation runs_of(std::uint64_t epoch) const noexcept;
+
+  std::uint64_t rows_ = 0;
+  std::uint64_t seed_ = 0;
+  std::uint64_t run_rows_ = 0;
+  std::uint64_t window_rows_ = 0;
+  bool shuffled_ = false;
+};
+
+}  // namespace penstock::pipeline

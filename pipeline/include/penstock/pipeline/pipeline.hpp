@@ -1,0 +1,100 @@
+#pragma once
+
+#include <penstock/fault.hpp>
+#include <penstock/gpu/ledger.hpp>
+#include <penstock/gpu/memory.hpp>
+#include <penstock/pipeline/batch.hpp>
+#include <penstock/pipeline/error.hpp>
+#include <penstock/pipeline/order.hpp>
+#include <penstock/pipeline/plan.hpp>
+#include <penstock/pipeline/report.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <stop_token>
+
+namespace penstock::pipeline {
+
+struct consume_options {
+  /// The stream that uses the batches; absent: a stream of the pipeline's own (batch.stream()).
+  std::optional<gpu::stream_ref> stream;
+  /// Ends the run: pull and push throw pipeline::stopped at the next batch.
+  std::stop_token stop;
+  /// Starts the first epoch at this batch, as if the ones before had been consumed.
+  std::uint64_t first_batch = 0;
+};
+
+class epoch_range;
+
+/// A built pipeline: all its memory is allocated. One run (a range of epochs) at a time; the object may be destroyed in any
+/// state, which stops the run and waits for copies in flight. Not thread-safe, except request_stop() through the token.
+class pipeline {
+ public:
+  pipeline(pipeline&&) noexcept;
+  pipeline& operator=(pipeline&&) noexcept;
+  ~pipeline();
+
+  /// Batches of the epochs [first, first + count), one epoch after another without a gap. Starting a run ends the one
+  /// before. Errors reach the loop as exceptions; the run is over then, and the next one starts afresh.
+  epoch_range epochs(std::uint64_t first, std::uint64_t count, consume_options options = {});
+  /// The same batches, given to `consumer` on the caller's thread. What it throws ends the run and reaches the caller as is.
+  void run(std::uint64_t first, std::uint64_t count, const std::function<void(batch&)>& consumer,
+           consume_options options = {});
+
+  std::uint64_t rows() const noexcept;
+  std::uint64_t batches_per_epoch() const noexcept;
+  gpu::device device() const noexcept;
+  const pipeline_plan& plan() const noexcept;
+  const order& row_order() const noexcept;
+  /// What the pipeline did since it was built.
+  pipeline_report report() const;
+
+  struct impl;
+  explicit pipeline(std::unique_ptr<impl>) noexcept;
+
+ private:
+  std::unique_ptr<impl> impl_;
+};
+
+/// A range of batches for one pass: for (auto& batch : pipeline.epochs(0, 10)). Leaving the loop early costs no more than
+/// the blocks in flight. It must not outlive its pipeline.
+class epoch_range {
+ public:
+  class iterator {
+   public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = batch;
+    using difference_type = std::ptrdiff_t;
+    using reference = batch&;
+    batch& operator*() const noexcept { return *current_; }
+    iterator& operator++();
+    void operator++(int) { ++*this; }
+    friend bool operator==(const iterator& it, std::default_sentinel_t) noexcept { return !it.range_; }
+
+   private:
+    friend class epoch_range;
+    epoch_range* range_ = nullptr;
+    batch* current_ = nullptr;
+  };
+
+  epoch_range(epoch_range&&) noexcept;
+  epoch_range& operator=(epoch_range&&) noexcept;
+  ~epoch_range();
+
+  iterator begin();
+  std::default_sentinel_t end() const noexcept { return {}; }
+  /// The next batch, or an empty one at the end. What begin() and ++ call; the batch handed out before is not released.
+  batch next();
+
+  struct impl;
+  explicit epoch_range(std::unique_ptr<impl>) noexcept;
+
+ private:
+  std::unique_ptr<impl> impl_;
+  batch current_;
+};
+
+}  // namespace penstock::pipeline

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <penstock/gpu/device.hpp>
+#include <penstock/gpu/ledger.hpp>
+#include <penstock/pipeline/transform.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace penstock::pipeline {
+
+/// How blocks travel; no effect on what the consumer sees. 0: chosen from the budget.
+struct transport_options {
+  std::size_t block_bytes = 0;  ///< stored bytes of a block; 0: about 4 MiB
+  std::size_t slots = 0;        ///< pinned slots
+  std::size_t threads = 0;      ///< blocks read and decoded at once; 0: the processors, less some for the consumer
+};
+
+/// What was chosen, before anything is allocated.
+struct pipeline_plan {
+  gpu::device device = gpu::device::host();
+  std::uint64_t rows = 0;           ///< of an epoch
+  std::size_t batch_rows = 0;
+  std::size_t held_batches = 1;
+  std::size_t block_rows = 0;
+  std::size_t slot_bytes = 0;
+  std::size_t slots = 0;            ///< 0: blocks land in the rings (host device, fields that need no conversion)
+  std::size_t images = 0;           ///< device copies of slots: pool or staging; 0: none
+  std::uint64_t ring_rows = 0;
+  std::size_t threads = 0;
+  std::string order;                ///< order::description()
+  std::vector<field_shape> fields;  ///< of a batch
+  std::vector<std::string> field_reports;  ///< for people: each field's access path and reason
+  gpu::ledger ledger;
+};
+
+/// A paragraph for people.
+std::string to_text(const pipeline_plan& plan);
+
+}  // namespace penstock::pipeline
