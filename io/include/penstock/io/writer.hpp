@@ -1,0 +1,54 @@
+#pragma once
+
+#include <penstock/fault.hpp>
+#include <penstock/type.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace penstock::io {
+
+/// How a dataset is stored.
+struct create_options {
+  std::vector<std::uint64_t> chunk_shape;  ///< empty: contiguous
+  int deflate_level = -1;                  ///< 0 to 9; -1: not compressed. Needs chunks
+  bool shuffle = false;                    ///< bytes shuffled before compression. Needs chunks
+};
+
+/// Writes one HDF5 file that is there whole or not at all: everything goes into a temporary file beside it, which
+/// commit() syncs to the disk and renames. Without commit() the temporary file is removed and an older file of that
+/// name stays.
+///
+/// Not thread-safe; other files may be read meanwhile. Every function throws io::error that names the file and dataset,
+/// and std::invalid_argument for an argument that contradicts itself or the dataset.
+class writer {
+ public:
+  /// `faults` is asked at open_file, write_file, sync_file and rename_file.
+  explicit writer(std::filesystem::path path, fault_seam faults = {});
+  writer(writer&&) noexcept;
+  writer& operator=(writer&&) noexcept;
+  ~writer();
+
+  /// Creates a dataset, and the groups above it. The first axis of `shape` counts rows.
+  void create(std::string_view dataset_path, type element, const std::vector<std::uint64_t>& shape,
+              const create_options& options = {});
+  /// Writes the rows [first_row, first_row + count): `bytes` holds them one after another, in this machine's byte
+  /// order. Fastest where pieces are whole chunks.
+  void write_rows(std::string_view dataset_path, std::uint64_t first_row, std::uint64_t count,
+                  std::span<const std::byte> bytes);
+  /// Sets a text attribute of a group or dataset that exists ("/" is the file's).
+  void attribute(std::string_view object_path, std::string_view name, std::string_view text);
+  /// Closes, syncs and renames. Nothing may be written afterwards.
+  void commit();
+
+ private:
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+}  // namespace penstock::io
