@@ -1,4 +1,4 @@
-# Language level, warnings, output folders, and how a module is declared.
+# Language level, warnings, sanitizers, output folders, and how a module is declared.
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
@@ -9,6 +9,14 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+
+if(PENSTOCK_SANITIZER)
+  add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${PENSTOCK_SANITIZER};-fno-omit-frame-pointer>")
+  add_link_options(-fsanitize=${PENSTOCK_SANITIZER})
+  if(PENSTOCK_SANITIZER STREQUAL "undefined")
+    add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize-recover=all>")
+  endif()
+endif()
 
 add_library(penstock_warnings INTERFACE)
 target_compile_options(penstock_warnings INTERFACE

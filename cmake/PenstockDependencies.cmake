@@ -6,18 +6,37 @@ find_package(HDF5 1.10.7 REQUIRED COMPONENTS C)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json 3.10 REQUIRED)
 
-# CUDA: one binary holds both backends where the toolkit is found.
+# Matrix products on the host are required; decoders are optional: what is absent goes through libhdf5.
+include(PenstockExternal)
+if(NOT PENSTOCK_HAS_OPENBLAS)
+  message(FATAL_ERROR "OpenBLAS (cblas.h and libopenblas) was not found; on Debian and Ubuntu it is libopenblas-dev")
+endif()
+
+# CUDA: one binary holds both backends where the toolkit is found. nvcc is looked for on PATH, then in the toolkit's usual place.
 set(PENSTOCK_HAS_CUDA OFF)
 if(NOT PENSTOCK_CUDA STREQUAL "OFF")
+  if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+    find_program(PENSTOCK_NVCC nvcc HINTS ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
+    mark_as_advanced(PENSTOCK_NVCC)
+    if(PENSTOCK_NVCC)
+      set(CMAKE_CUDA_COMPILER "${PENSTOCK_NVCC}" CACHE FILEPATH "CUDA compiler")
+    endif()
+  endif()
   include(CheckLanguage)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-      set(CMAKE_CUDA_ARCHITECTURES 75-virtual 80-real 86-real 90-real CACHE STRING "CUDA architectures")
+      # Native code for Ampere and Hopper; Turing, Ada and what comes later compile the virtual code when they first load it.
+      set(CMAKE_CUDA_ARCHITECTURES 75-virtual 80-real 86-real 90 CACHE STRING "CUDA architectures")
     endif()
     enable_language(CUDA)
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc speaks C++20
+      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+    endif()
+    set(CMAKE_CUDA_EXTENSIONS OFF)
     set(CMAKE_CUDA_STANDARD 20)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+    set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
     find_package(CUDAToolkit REQUIRED)
     set(PENSTOCK_HAS_CUDA ON)
   elseif(PENSTOCK_CUDA STREQUAL "ON")
@@ -25,32 +44,15 @@ if(NOT PENSTOCK_CUDA STREQUAL "OFF")
   endif()
 endif()
 
-# Thrust: from the toolkit with CUDA, from libthrust-dev without.
-if(PENSTOCK_HAS_CUDA)
-  find_package(CCCL QUIET HINTS "${CUDAToolkit_LIBRARY_ROOT}/lib64/cmake" "${CUDAToolkit_LIBRARY_DIR}/cmake")
-else()
-  find_path(PENSTOCK_THRUST_INCLUDE thrust/version.h REQUIRED)
-endif()
-
-# Matrix products on the host.
-find_path(PENSTOCK_OPENBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas x86_64-linux-gnu REQUIRED)
-find_library(PENSTOCK_OPENBLAS_LIBRARY openblas REQUIRED)
-
-# Decoders are optional: what is absent goes through libhdf5, and is said.
-macro(penstock_decoder variable header library)
-  find_path(PENSTOCK_${variable}_INCLUDE ${header})
-  find_library(PENSTOCK_${variable}_LIBRARY ${library})
-  if(PENSTOCK_${variable}_INCLUDE AND PENSTOCK_${variable}_LIBRARY)
-    set(PENSTOCK_HAS_${variable} ON)
-  else()
-    set(PENSTOCK_HAS_${variable} OFF)
-    message(STATUS "penstock: ${library} not found; datasets that need it are read through libhdf5")
-  endif()
-endmacro()
-penstock_decoder(LIBDEFLATE libdeflate.h deflate)
-penstock_decoder(LZ4 lz4.h lz4)
-penstock_decoder(ZSTD zstd.h zstd)
-penstock_decoder(BLOSC blosc.h blosc)
-penstock_decoder(AEC libaec.h aec)
+# Thrust: from the toolkit (nvcc finds it by itself; host sources by this path), or from libthrust-dev where there is no
+# toolkit. Host sources must not reach for CUDA's headers, which is Thrust's default: their device system is TBB.
+add_library(penstock_thrust INTERFACE)
+find_path(PENSTOCK_THRUST_INCLUDE thrust/version.h
+  HINTS ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES cccl REQUIRED)
+mark_as_advanced(PENSTOCK_THRUST_INCLUDE)
+target_include_directories(penstock_thrust SYSTEM INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${PENSTOCK_THRUST_INCLUDE}>")
+target_compile_definitions(penstock_thrust INTERFACE
+  "$<$<COMPILE_LANGUAGE:CXX>:THRUST_DEVICE_SYSTEM=THRUST_DEVICE_SYSTEM_TBB>")
+target_link_libraries(penstock_thrust INTERFACE TBB::tbb)
 
 configure_file("${PROJECT_SOURCE_DIR}/cmake/config.hpp.in" "${PROJECT_BINARY_DIR}/include/penstock/config.hpp" @ONLY)
