@@ -16,8 +16,8 @@ class device {
   static device cuda(int ordinal);
   /// The CUDA device with the most free memory, or the host where there is none. Never throws.
   static device best() noexcept;
-  /// "host", "cpu", "cuda" (the best CUDA device), "cuda:N", "auto" (best()). Throws std::invalid_argument for another word,
-  /// gpu::error for a device that is not there.
+  /// "host", "cpu", "cuda" (the best CUDA device), "cuda:N", "auto" (best()). Throws std::invalid_argument for another
+  /// word, gpu::error for a device that is not there.
   static device parse(std::string_view text);
   /// Every device of this machine, the host last.
   static std::vector<device> all();

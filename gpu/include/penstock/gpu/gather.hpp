@@ -30,11 +30,11 @@ struct gather_target {
   type element = type::float32;
 };
 
-/// What happens to each element between source and target: cast(x) * scale + shift, in float32 (float64 where source or target
-/// has 8 bytes), each operation rounded.
-/// With scale 1 and shift 0 a plain cast: integers to integers keep their low bits; floats to integers truncate, what lies
-/// outside becomes the nearest end of the range and NaN becomes 0; floats round to nearest even; integers reach the 16-bit floats
-/// through float32 (8 bytes: float64). The same type in both places is copied bit for bit. A NaN stays a NaN, of any payload.
+/// What happens to each element between source and target: cast(x) * scale + shift, in float32 (float64 where source or
+/// target has 8 bytes), each operation rounded. With scale 1 and shift 0 a plain cast: integers to integers keep their
+/// low bits; floats to integers truncate, what lies outside becomes the nearest end of the range and NaN becomes 0;
+/// floats round to nearest even; integers reach the 16-bit floats through float32 (8 bytes: float64). The same type in
+/// both places is copied bit for bit. A NaN stays a NaN, of any payload.
 struct gather_arithmetic {
   double scale = 1;
   double shift = 0;
@@ -42,15 +42,15 @@ struct gather_arithmetic {
   constexpr bool is_plain() const noexcept { return scale == 1 && shift == 0; }
 };
 
-/// Throws std::invalid_argument, with the targets that there are, for a conversion that gather() does not hold. It holds every type
-/// to float32, float64, float16, bfloat16, int32, int64 and uint8, and the plain copy of every type to itself. A scale or shift
-/// that is not finite is refused.
+/// Throws std::invalid_argument, with the targets that there are, for a conversion that gather() does not hold. It
+/// holds every type to float32, float64, float16, bfloat16, int32, int64 and uint8, and the plain copy of every type to
+/// itself. A scale or shift that is not finite is refused.
 void check_gather(type from, type to, gather_arithmetic arithmetic = {});
 
 /// target row (first_target + k) = convert(source row draw(first_source + k)) for k < count; `elements` a row.
-/// In the order of `stream`; does not block, allocates nothing. Host: on the caller's TBB arena, done when the call returns. The same
-/// bits on both devices. Throws std::invalid_argument for what check_gather() refuses, for count > target.rows, and for
-/// addresses that are not multiples of their element's bytes.
+/// In the order of `stream`; does not block, allocates nothing. Host: on the caller's TBB arena, done when the call
+/// returns. The same bits on both devices. Throws std::invalid_argument for what check_gather() refuses, for count >
+/// target.rows, and for addresses that are not multiples of their element's bytes.
 void gather(stream_ref stream, const gather_source& source, const gather_target& target, std::uint64_t elements,
             const permutation& draw, std::uint64_t first_source, std::uint64_t first_target, std::uint64_t count,
             gather_arithmetic arithmetic = {});

@@ -27,13 +27,13 @@ struct budget {
   std::size_t of(memory_kind kind) const noexcept;
 };
 
-/// The itemised list of what a plan takes from a budget. Pure: no memory is allocated by it. Items keep their order; each
-/// has a name of its own within its kind.
+/// The itemised list of what a plan takes from a budget. Pure: no memory is allocated by it. Items keep their order;
+/// each has a name of its own within its kind.
 class ledger {
  public:
   struct item {
     memory_kind kind;
-    std::string name;    ///< "pipeline: ring of image"
+    std::string name;  ///< "pipeline: ring of image"
     std::size_t bytes;
     std::string detail;  ///< how the bytes come about: "1024 rows of 3.06 KiB"; may be empty
   };

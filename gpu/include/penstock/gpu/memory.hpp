@@ -11,9 +11,9 @@
 
 namespace penstock::gpu {
 
-/// The memory of one plan: one slab of device and one of pinned memory, allocated once from a ledger; each item is a fixed part of its
-/// slab. Nothing else in Penstock allocates device or pinned memory. Items of memory_kind::host are listed only: their
-/// owners, as io's readers, hold them. The bytes are not initialised.
+/// The memory of one plan: one slab of device and one of pinned memory, allocated once from a ledger; each item is a
+/// fixed part of its slab. Nothing else in Penstock allocates device or pinned memory. Items of memory_kind::host are
+/// listed only: their owners, as io's readers, hold them. The bytes are not initialised.
 ///
 /// Destroying it frees the slabs (the driver may wait for the device); work that uses them must be done by then.
 class memory {
@@ -26,8 +26,9 @@ class memory {
   ~memory();
 
   gpu::device device() const noexcept;
-  /// The bytes of an item of the ledger, at a multiple of ledger::alignment from the slab's start, itself aligned to 256 bytes at
-  /// least (4096 for host and pinned memory). Throws std::invalid_argument for an unknown name and for kind host.
+  /// The bytes of an item of the ledger, at a multiple of ledger::alignment from the slab's start, itself aligned to
+  /// 256 bytes at least (4096 for host and pinned memory). Throws std::invalid_argument for an unknown name and for
+  /// kind host.
   std::span<std::byte> at(memory_kind kind, std::string_view name) const;
   /// Allocated bytes of a kind; 0 for kind host. Constant.
   std::size_t bytes(memory_kind kind) const noexcept;
@@ -38,8 +39,8 @@ class memory {
   std::unique_ptr<impl> impl_;
 };
 
-/// Copies `bytes` in the order of `stream`; either side may be on the device, host memory should be pinned. Does not block
-/// with pinned memory. On the host device it is a memcpy, done when the call returns.
+/// Copies `bytes` in the order of `stream`; either side may be on the device, host memory should be pinned. Does not
+/// block with pinned memory. On the host device it is a memcpy, done when the call returns.
 void copy(stream_ref stream, void* to, const void* from, std::size_t bytes);
 /// Sets bytes to `value` in the order of `stream`. Does not block.
 void fill(stream_ref stream, void* to, int value, std::size_t bytes);

@@ -10,7 +10,8 @@
 
 namespace penstock::gpu {
 
-/// Mixes 64 bits (the finaliser of SplitMix64; Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
+/// Mixes 64 bits (the finaliser of SplitMix64; Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
+/// 2014).
 PENSTOCK_HOST_DEVICE constexpr std::uint64_t mix(std::uint64_t x) noexcept {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -18,14 +19,14 @@ PENSTOCK_HOST_DEVICE constexpr std::uint64_t mix(std::uint64_t x) noexcept {
   return x ^ (x >> 31);
 }
 
-/// A bijection of [0, size), computed and not stored: a Feistel network over the next even power of two, walked until the
-/// value lies inside (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002). The same on host and device. A
-/// size of 0 or 1, or identity(), maps every index to itself.
+/// A bijection of [0, size), computed and not stored: a Feistel network over the next even power of two, walked until
+/// the value lies inside (Black and Rogaway, "Ciphers with arbitrary finite domains", 2002). The same on host and
+/// device. A size of 0 or 1, or identity(), maps every index to itself.
 class permutation {
  public:
   constexpr permutation() noexcept = default;
   constexpr permutation(std::uint64_t size, std::uint64_t key) noexcept : size_(size), key_(key) {
-    while ((std::uint64_t{1} << (2 * half_bits_)) < size) ++half_bits_;
+    while (half_bits_ < 32 && (std::uint64_t{1} << (2 * half_bits_)) < size) ++half_bits_;
     if (size > 1) enabled_ = true;
   }
   static constexpr permutation identity() noexcept { return {}; }
@@ -47,7 +48,8 @@ class permutation {
     const std::uint64_t mask = (std::uint64_t{1} << half_bits_) - 1;
     std::uint64_t left = x >> half_bits_, right = x & mask;
     for (int round = 0; round < rounds; ++round) {
-      const std::uint64_t next = left ^ (mix(right ^ (key_ + static_cast<std::uint64_t>(round) * 0xd1342543de82ef95u)) & mask);
+      const std::uint64_t next =
+          left ^ (mix(right ^ (key_ + static_cast<std::uint64_t>(round) * 0xd1342543de82ef95u)) & mask);
       left = right;
       right = next;
     }

@@ -9,12 +9,12 @@ struct CUevent_st;
 
 namespace penstock::gpu {
 
-/// A view of a stream on a device: CUDA work is issued to native(); work on the host device runs at once, on the caller's
-/// thread, before the call returns. Cheap to copy; does not own.
+/// A view of a stream on a device: CUDA work is issued to native(); work on the host device runs at once, on the
+/// caller's thread, before the call returns. Cheap to copy; does not own.
 ///
-/// Faults: a view made from a gpu::stream passes that stream's seam on. Each use asks it at fault_site::cuda_call under the
-/// CUDA call's name ("cudaMemcpyAsync", "cudaEventRecord", "cudaLaunchKernel"); what the host device does in place of a call
-/// asks under the same name.
+/// Faults: a view made from a gpu::stream passes that stream's seam on. Each use asks it at fault_site::cuda_call under
+/// the CUDA call's name ("cudaMemcpyAsync", "cudaEventRecord", "cudaLaunchKernel"); what the host device does in place
+/// of a call asks under the same name.
 class stream_ref {
  public:
   /// The host's stream.
@@ -26,7 +26,8 @@ class stream_ref {
   gpu::device device() const noexcept { return device_; }
   CUstream_st* native() const noexcept { return native_; }
   fault_injector* faults() const noexcept { return faults_; }
-  /// Blocks the caller until everything issued to the stream is done. Throws gpu::error with an earlier asynchronous error.
+  /// Blocks the caller until everything issued to the stream is done. Throws gpu::error with an earlier asynchronous
+  /// error.
   void synchronize() const;
   /// The same stream of the same device.
   friend bool operator==(stream_ref a, stream_ref b) noexcept {
@@ -45,16 +46,18 @@ struct stream_traits {
   static void release(native_type) noexcept;
 };
 
-/// Owner of a non-blocking stream (it does not synchronise with stream 0). Destroying it does not wait: work that was issued
-/// runs on.
+/// Owner of a non-blocking stream (it does not synchronise with stream 0). Destroying it does not wait: work that was
+/// issued runs on.
 class stream {
  public:
-  /// `high_priority`: where the device has priorities, the highest. `faults` is asked by everything issued to the stream.
+  /// `high_priority`: where the device has priorities, the highest. `faults` is asked by everything issued to the
+  /// stream.
   explicit stream(gpu::device d, bool high_priority = false, fault_seam faults = {});
   operator stream_ref() const noexcept { return {device_, native_.native(), faults_.get()}; }
   stream_ref ref() const noexcept { return *this; }
   gpu::device device() const noexcept { return device_; }
-  /// Blocks the caller until everything issued to the stream is done. Throws gpu::error with an earlier asynchronous error.
+  /// Blocks the caller until everything issued to the stream is done. Throws gpu::error with an earlier asynchronous
+  /// error.
   void synchronize() const { ref().synchronize(); }
 
  private:
@@ -75,10 +78,12 @@ class event {
   /// `timed`: milliseconds_between() can use it, at a small cost for each record. `faults` is asked by done() and
   /// synchronize(); record() and hold() ask the stream's.
   explicit event(gpu::device d, bool timed = false, fault_seam faults = {});
-  /// Marks the work issued to `stream` so far. Does not block. Throws std::invalid_argument for a stream of another device.
+  /// Marks the work issued to `stream` so far. Does not block. Throws std::invalid_argument for a stream of another
+  /// device.
   void record(stream_ref stream);
-  /// Later work of `stream`, on any CUDA device, waits for the last record() of this event. Does not block the caller. Never
-  /// recorded: no wait. Throws std::invalid_argument for a CUDA event and the host's stream: synchronize() does that.
+  /// Later work of `stream`, on any CUDA device, waits for the last record() of this event. Does not block the caller.
+  /// Never recorded: no wait. Throws std::invalid_argument for a CUDA event and the host's stream: synchronize() does
+  /// that.
   void hold(stream_ref stream) const;
   /// True once the last record() has happened. Throws gpu::error with an asynchronous error of the device.
   bool done() const;

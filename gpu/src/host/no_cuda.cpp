@@ -1,0 +1,42 @@
+#include <penstock/gpu/error.hpp>
+
+#include "../cuda_backend.hpp"
+
+namespace penstock::gpu::cuda {
+namespace {
+
+constexpr const char* reason = "this build of Penstock holds no CUDA backend";
+
+[[noreturn]] void refuse() {
+  throw error(std::string(reason) + "; configure it with the CUDA Toolkit, or use the device 'host'");
+}
+
+}  // namespace
+
+census count_devices() noexcept { return {0, reason}; }
+std::string device_name(int) { refuse(); }
+memory_size memory_of(int) { refuse(); }
+int roomiest_device(int) { refuse(); }
+
+CUstream_st* create_stream(int, bool, fault_injector*) { refuse(); }
+void destroy(CUstream_st*) noexcept {}
+void synchronize(stream_ref) { refuse(); }
+
+CUevent_st* create_event(int, bool, fault_injector*) { refuse(); }
+void destroy(CUevent_st*) noexcept {}
+void record(CUevent_st*, stream_ref) { refuse(); }
+void hold(stream_ref, CUevent_st*) { refuse(); }
+bool is_done(CUevent_st*, fault_injector*) { refuse(); }
+void synchronize(CUevent_st*, fault_injector*) { refuse(); }
+double milliseconds_between(CUevent_st*, CUevent_st*) { refuse(); }
+
+void* allocate_device(int, std::size_t, fault_injector*) { refuse(); }
+void free_device(void*) noexcept {}
+void* allocate_pinned(int, std::size_t, fault_injector*) { refuse(); }
+void free_pinned(void*) noexcept {}
+
+void copy(stream_ref, void*, const void*, std::size_t) { refuse(); }
+void fill(stream_ref, void*, int, std::size_t) { refuse(); }
+void gather(stream_ref, const gather_plan&) { refuse(); }
+
+}  // namespace penstock::gpu::cuda
