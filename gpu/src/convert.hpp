@@ -3,6 +3,7 @@
 #include <penstock/gpu/permutation.hpp>
 #include <penstock/type.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -111,16 +112,24 @@ PENSTOCK_HOST_DEVICE inline float odd_float(double x) noexcept {
   return bits_as<float>(bits | 1U);
 }
 
+/// The range of an integer type, as constants that device code may read.
+template <class Integer>
+struct range_of {
+  static constexpr Integer lowest = std::numeric_limits<Integer>::min();
+  static constexpr Integer highest = std::numeric_limits<Integer>::max();
+  /// One above the highest: a power of two, exact in every float where the highest itself is not.
+  static constexpr double end =
+      2.0 * static_cast<double>(std::uint64_t{1} << (std::numeric_limits<Integer>::digits - 1));
+  static constexpr double start = std::is_signed_v<Integer> ? -end : 0.0;
+};
+
 /// Toward zero; the nearest end of the range for what lies outside, 0 for NaN.
 template <class To, class Float>
 PENSTOCK_HOST_DEVICE inline To truncated(Float x) noexcept {
-  constexpr To lowest = std::numeric_limits<To>::min(), highest = std::numeric_limits<To>::max();
-  // 2^digits is exact in every float; the highest itself is not.
-  constexpr Float end = static_cast<Float>(std::uint64_t{1} << (std::numeric_limits<To>::digits - 1)) * 2;
-  constexpr Float start = std::is_signed_v<To> ? -end : Float{0};
+  constexpr Float start = range_of<To>::start, end = range_of<To>::end;
   if (x != x) return 0;
-  if (x <= start) return lowest;
-  if (x >= end) return highest;
+  if (x <= start) return range_of<To>::lowest;
+  if (x >= end) return range_of<To>::highest;
   return static_cast<To>(x);
 }
 
@@ -162,27 +171,14 @@ PENSTOCK_HOST_DEVICE inline To cast(From x) noexcept {
 template <class From, class To>
 using working_type = std::conditional_t<sizeof(From) == 8 || sizeof(To) == 8, double, float>;
 
-/// cast(x) * scale + shift. Each operation is rounded: sources that include this are compiled without contraction on
-/// the host, and the device rounds by name, so that both give the same bits.
+/// cast(x) * scale + shift. Product and sum are rounded each, so that all devices give the same bits: sources that
+/// include this are compiled without contraction (-ffp-contract=off, --fmad=false).
 template <class From, class To>
 struct affine {
   using work = working_type<From, To>;
   work scale;
   work shift;
-  PENSTOCK_HOST_DEVICE To operator()(From x) const noexcept {
-    return from_value<To>(sum(product(cast<work>(x), scale), shift));
-  }
-
- private:
-#if defined(__CUDA_ARCH__)
-  __device__ static float product(float a, float b) noexcept { return __fmul_rn(a, b); }
-  __device__ static float sum(float a, float b) noexcept { return __fadd_rn(a, b); }
-  __device__ static double product(double a, double b) noexcept { return __dmul_rn(a, b); }
-  __device__ static double sum(double a, double b) noexcept { return __dadd_rn(a, b); }
-#else
-  PENSTOCK_HOST_DEVICE static work product(work a, work b) noexcept { return a * b; }
-  PENSTOCK_HOST_DEVICE static work sum(work a, work b) noexcept { return a + b; }
-#endif
+  PENSTOCK_HOST_DEVICE To operator()(From x) const noexcept { return from_value<To>(cast<work>(x) * scale + shift); }
 };
 
 }  // namespace penstock::gpu::convert

@@ -34,9 +34,9 @@ CUevent_st* create_event(int ordinal, bool timed, fault_injector* faults);
 void destroy(CUevent_st* event) noexcept;
 void record(CUevent_st* event, stream_ref stream);
 void hold(stream_ref stream, CUevent_st* event);
-bool is_done(CUevent_st* event, fault_injector* faults);
-void synchronize(CUevent_st* event, fault_injector* faults);
-double milliseconds_between(CUevent_st* first, CUevent_st* last);
+bool is_done(int ordinal, CUevent_st* event, fault_injector* faults);
+void synchronize(int ordinal, CUevent_st* event, fault_injector* faults);
+double milliseconds_between(int ordinal, CUevent_st* first, CUevent_st* last);
 
 void* allocate_device(int ordinal, std::size_t bytes, fault_injector* faults);
 void free_device(void* address) noexcept;

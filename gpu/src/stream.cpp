@@ -50,13 +50,13 @@ void event::hold(stream_ref stream) const {
 }
 
 bool event::done() const {
-  if (device_.is_cuda()) return cuda::is_done(native_.native(), faults_.get());
+  if (device_.is_cuda()) return cuda::is_done(device_.ordinal(), native_.native(), faults_.get());
   host::begin("cudaEventQuery", faults_.get());
   return true;
 }
 
 void event::synchronize() const {
-  if (device_.is_cuda()) return cuda::synchronize(native_.native(), faults_.get());
+  if (device_.is_cuda()) return cuda::synchronize(device_.ordinal(), native_.native(), faults_.get());
   host::begin("cudaEventSynchronize", faults_.get());
 }
 
@@ -65,7 +65,7 @@ double milliseconds_between(const event& first, const event& last) {
     throw std::invalid_argument(
         fmt::format("there is no time between events of {} and {}", first.device_.name(), last.device_.name()));
   if (first.device_.is_host()) return 0;
-  return cuda::milliseconds_between(first.native_.native(), last.native_.native());
+  return cuda::milliseconds_between(first.device_.ordinal(), first.native_.native(), last.native_.native());
 }
 
 }  // namespace penstock::gpu

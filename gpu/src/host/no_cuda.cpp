@@ -26,9 +26,9 @@ CUevent_st* create_event(int, bool, fault_injector*) { refuse(); }
 void destroy(CUevent_st*) noexcept {}
 void record(CUevent_st*, stream_ref) { refuse(); }
 void hold(stream_ref, CUevent_st*) { refuse(); }
-bool is_done(CUevent_st*, fault_injector*) { refuse(); }
-void synchronize(CUevent_st*, fault_injector*) { refuse(); }
-double milliseconds_between(CUevent_st*, CUevent_st*) { refuse(); }
+bool is_done(int, CUevent_st*, fault_injector*) { refuse(); }
+void synchronize(int, CUevent_st*, fault_injector*) { refuse(); }
+double milliseconds_between(int, CUevent_st*, CUevent_st*) { refuse(); }
 
 void* allocate_device(int, std::size_t, fault_injector*) { refuse(); }
 void free_device(void*) noexcept {}

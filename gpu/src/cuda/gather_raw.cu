@@ -1,0 +1,61 @@
+#include "gather_kernel.cuh"
+#include "gather_launch.hpp"
+
+namespace penstock::gpu::cuda {
+namespace {
+
+struct keep {
+  template <class Word>
+  __device__ Word operator()(Word x) const {
+    return x;
+  }
+};
+struct swap_bytes {
+  template <class Word>
+  __device__ Word operator()(Word x) const {
+    return convert::byte_swapped(x);
+  }
+};
+
+// `plan` counts elements; here an element is a word.
+template <class Word>
+gather_plan in_words(gather_plan plan) {
+  plan.elements = plan.source_row_bytes / sizeof(Word);
+  return plan;
+}
+
+template <class Word, unsigned Width, class Each>
+cudaError_t launch_words(cudaStream_t stream, const gather_plan& plan) {
+  return launch_move<Word, Word, Width>(stream, in_words<Word>(plan), Each{});
+}
+
+// Unswapped bytes have no element: the widest unit that all addresses allow.
+cudaError_t launch_kept(cudaStream_t stream, const gather_plan& plan, unsigned alignment) {
+  switch (alignment) {
+    case 16: return launch_words<std::uint32_t, 4, keep>(stream, plan);
+    case 8: return launch_words<std::uint32_t, 2, keep>(stream, plan);
+    case 4: return launch_words<std::uint32_t, 1, keep>(stream, plan);
+    case 2: return launch_words<std::uint16_t, 1, keep>(stream, plan);
+    default: return launch_words<std::uint8_t, 1, keep>(stream, plan);
+  }
+}
+
+template <class Word>
+cudaError_t launch_swapped(cudaStream_t stream, const gather_plan& plan, unsigned alignment) {
+  if (alignment == 16) return launch_words<Word, 16 / sizeof(Word), swap_bytes>(stream, plan);
+  return launch_words<Word, 1, swap_bytes>(stream, plan);
+}
+
+}  // namespace
+
+cudaError_t launch_raw(cudaStream_t stream, const gather_plan& plan) {
+  const unsigned alignment = std::min(source_alignment(plan), target_alignment(plan));
+  if (!plan.swapped) return launch_kept(stream, plan, alignment);
+  switch (size_of(plan.from)) {
+    case 2: return launch_swapped<std::uint16_t>(stream, plan, alignment);
+    case 4: return launch_swapped<std::uint32_t>(stream, plan, alignment);
+    default: return launch_swapped<std::uint64_t>(stream, plan, alignment);
+  }
+}
+
+}  // namespace penstock::gpu::cuda

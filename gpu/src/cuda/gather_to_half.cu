@@ -1,0 +1,11 @@
+#include "gather_convert.cuh"
+#include "gather_launch.hpp"
+
+namespace penstock::gpu::cuda {
+
+cudaError_t launch_to_half(cudaStream_t stream, const gather_plan& plan) {
+  if (plan.to == type::float16) return launch_to<float16_t>(stream, plan);
+  return launch_to<bfloat16_t>(stream, plan);
+}
+
+}  // namespace penstock::gpu::cuda

@@ -1,0 +1,14 @@
+#include "gather_convert.cuh"
+#include "gather_launch.hpp"
+
+namespace penstock::gpu::cuda {
+
+cudaError_t launch_to_integer(cudaStream_t stream, const gather_plan& plan) {
+  switch (plan.to) {
+    case type::int32: return launch_to<std::int32_t>(stream, plan);
+    case type::int64: return launch_to<std::int64_t>(stream, plan);
+    default: return launch_to<std::uint8_t>(stream, plan);
+  }
+}
+
+}  // namespace penstock::gpu::cuda
