@@ -1,0 +1,49 @@
+#include "fashion_mnist.hpp"
+
+#include <penstock/io/writer.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "idx_file.hpp"
+
+namespace examples {
+namespace {
+
+constexpr std::uint64_t chunk_rows = 512;  // 392 KiB of images
+
+void copy_dataset(const std::filesystem::path& idx, penstock::io::writer& out, const std::string& dataset) {
+  idx_file in(idx);
+  const auto& shape = in.shape();
+  auto chunk = shape;
+  chunk[0] = std::min(chunk_rows, shape[0]);
+  out.create(dataset, penstock::type::uint8, shape, {.chunk_shape = chunk, .deflate_level = 4});
+
+  const auto row_bytes = std::accumulate(shape.begin() + 1, shape.end(), std::uint64_t{1}, std::multiplies{});
+  std::vector<std::byte> piece(chunk[0] * row_bytes);
+  for (std::uint64_t row = 0; row < shape[0]; row += chunk[0]) {
+    const auto rows = std::min(chunk[0], shape[0] - row);
+    const auto bytes = std::span(piece).first(rows * row_bytes);
+    in.read(bytes);
+    out.write_rows(dataset, row, rows, bytes);
+  }
+}
+
+}  // namespace
+
+void write_fashion_mnist(const std::filesystem::path& source, const std::filesystem::path& target) {
+  penstock::io::writer out(target);
+  copy_dataset(source / "train-images-idx3-ubyte.gz", out, "/train/images");
+  copy_dataset(source / "train-labels-idx1-ubyte.gz", out, "/train/labels");
+  copy_dataset(source / "t10k-images-idx3-ubyte.gz", out, "/test/images");
+  copy_dataset(source / "t10k-labels-idx1-ubyte.gz", out, "/test/labels");
+  out.commit();
+}
+
+}  // namespace examples

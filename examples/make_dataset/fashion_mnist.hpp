@@ -1,0 +1,11 @@
+#pragma once
+
+#include <filesystem>
+
+namespace examples {
+
+/// Writes Fashion-MNIST, which lies as four compressed IDX files in `source`, to `target`: /train/images uint8
+/// 60000 x 28 x 28, /train/labels uint8 60000, and 10000 of each in /test.
+void write_fashion_mnist(const std::filesystem::path& source, const std::filesystem::path& target);
+
+}  // namespace examples

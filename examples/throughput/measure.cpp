@@ -1,0 +1,89 @@
+#include "measure.hpp"
+
+#include <penstock/pipeline/report.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <stdexcept>
+#include <vector>
+
+#include "checksum.hpp"
+
+namespace examples {
+namespace gpu = penstock::gpu;
+namespace pl = penstock::pipeline;
+namespace {
+
+std::size_t row_bytes_of(const pl::field_shape& field) {
+  return std::accumulate(field.row_shape.begin(), field.row_shape.end(), penstock::size_of(field.element),
+                         std::multiplies<std::size_t>{});
+}
+
+}  // namespace
+
+figure time_epochs(const timing& how, std::uint64_t rows, std::size_t row_bytes,
+                   const std::function<pass(std::uint64_t epochs)>& run) {
+  const pass warm_up = run(1);
+  const auto enough = static_cast<std::uint64_t>(std::ceil(how.seconds / std::max(warm_up.seconds, 1e-6)));
+  const std::uint64_t epochs = how.epochs > 0 ? how.epochs : std::max<std::uint64_t>(1, enough);
+  std::vector<double> seconds;
+  for (std::size_t repetition = 0; repetition < how.repetitions; ++repetition) {
+    const pass timed = run(epochs);
+    if (timed.checksum != warm_up.checksum * epochs)
+      throw std::runtime_error("two epochs of the same rows differ in their checksum");
+    seconds.push_back(timed.seconds);
+  }
+  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  const double rows_per_second = static_cast<double>(rows * epochs) / *middle;
+  return {.dataset = {},
+          .batch_rows = 0,
+          .rows_per_second = rows_per_second,
+          .bytes_per_second = rows_per_second * static_cast<double>(row_bytes),
+          .checksum = warm_up.checksum,
+          .report = {}};
+}
+
+figure measure_pipeline(const stream_request& request, std::size_t batch_rows, const timing& how) {
+  const auto source = pl::source{}.field("rows", penstock::io::datasets(request.file, request.dataset));
+  auto opened = (pl::read(source, request.order) | pl::batch_options{.rows = batch_rows} | request.transport).open();
+
+  // The consumer's own memory comes from the same budget.
+  gpu::ledger items;
+  items.add(gpu::memory_kind::device, "consumer: checksum", sizeof(std::uint64_t));
+  items.add(gpu::memory_kind::pinned, "consumer: checksum", sizeof(std::uint64_t));
+  const auto plan = opened.plan(request.device, request.budget, items);
+  items.add(plan.ledger);
+  const auto memory = std::make_shared<gpu::memory>(request.device, items);
+  auto* const total =
+      reinterpret_cast<std::uint64_t*>(memory->at(gpu::memory_kind::device, "consumer: checksum").data());
+  auto* const result =
+      reinterpret_cast<std::uint64_t*>(memory->at(gpu::memory_kind::pinned, "consumer: checksum").data());
+
+  const gpu::stream stream(request.device);
+  auto pipeline = std::move(opened).build(plan, memory);
+  std::uint64_t next_epoch = 0;
+  const auto run = [&](std::uint64_t epochs) {
+    const auto start = std::chrono::steady_clock::now();
+    gpu::fill(stream, total, 0, sizeof(*total));
+    for (auto& batch : pipeline.epochs(next_epoch, epochs, {.stream = stream})) {
+      const auto rows = batch.view("rows");
+      add_checksum(batch.stream(), {rows.data, batch.valid_rows(), rows.row_bytes}, total);
+    }
+    gpu::copy(stream, result, total, sizeof(*total));
+    stream.synchronize();
+    next_epoch += epochs;
+    return pass{std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), *result};
+  };
+  figure timed = time_epochs(how, pipeline.rows(), row_bytes_of(plan.fields.front()), run);
+  timed.dataset = request.dataset;
+  timed.batch_rows = batch_rows;
+  timed.report = pl::to_text(pipeline.report());
+  return timed;
+}
+
+}  // namespace examples
