@@ -1,0 +1,80 @@
+#include "fixture.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+#include <stdexcept>
+
+using namespace penstock;
+using penstock::test::host_stage;
+using penstock::test::rows_of;
+
+namespace {
+
+constexpr std::size_t steps = 5, rows = 6;
+const train::mlp_options model{.inputs = 3, .hidden = {}, .classes = 2};
+
+/// Steps a stage and, beside it, `formula(step, parameter, gradient, number)`, which is written out by hand.
+template <class Formula>
+void compare(const train::optimizer_options& optimizer, double rate, Formula formula) {
+  const rows_of<double> data(rows, model.inputs, model.classes);
+  host_stage<double> s({.model = model, .optimizer = optimizer, .rows = rows, .seed = 2});
+  std::vector<double> expected = test::copy_of(s.parameters());
+  for (std::size_t t = 1; t <= steps; ++t) {
+    s.accumulate(data, 0, rows);
+    for (std::size_t i = 0; i < expected.size(); ++i) formula(t, expected[i], s.gradients()[i] / rows, i);
+    s.stage.update(rate);
+    for (std::size_t i = 0; i < expected.size(); ++i) BOOST_TEST(std::abs(s.parameters()[i] - expected[i]) < 1e-14);
+    // Each step is compared from the same parameters.
+    std::copy(expected.begin(), expected.end(), s.parameters().begin());
+  }
+  BOOST_TEST(s.stage.progress().steps == steps);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(optimizer)
+
+BOOST_AUTO_TEST_CASE(plain_descent_keeps_no_moments) {
+  compare(train::sgd{.momentum = 0}, 0.5, [](std::size_t, double& p, double g, std::size_t) { p -= 0.5 * g; });
+  BOOST_TEST(train::moments(train::sgd{.momentum = 0}) == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(momentum_follows_its_formula) {
+  std::vector<double> v(8, 0.0);
+  compare(train::sgd{.momentum = 0.9, .weight_decay = 0.1}, 0.5, [&](std::size_t, double& p, double g, std::size_t i) {
+    v[i] = 0.9 * v[i] + (g + 0.1 * p);
+    p -= 0.5 * v[i];
+  });
+}
+
+BOOST_AUTO_TEST_CASE(nesterov_follows_its_formula) {
+  std::vector<double> v(8, 0.0);
+  compare(train::sgd{.momentum = 0.8, .nesterov = true}, 0.25, [&](std::size_t, double& p, double g, std::size_t i) {
+    v[i] = 0.8 * v[i] + g;
+    p -= 0.25 * (g + 0.8 * v[i]);
+  });
+}
+
+BOOST_AUTO_TEST_CASE(adamw_follows_its_formula_and_decays_apart_from_the_gradient) {
+  std::vector<double> m(8, 0.0), v(8, 0.0);
+  compare(train::adamw{.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .weight_decay = 0.2}, 0.01,
+          [&](std::size_t t, double& p, double g, std::size_t i) {
+            m[i] = 0.8 * m[i] + 0.2 * g;
+            v[i] = 0.95 * v[i] + 0.05 * g * g;
+            const double mean = m[i] / (1 - std::pow(0.8, static_cast<double>(t)));
+            const double square = v[i] / (1 - std::pow(0.95, static_cast<double>(t)));
+            p = p * (1 - 0.01 * 0.2) - 0.01 * mean / (std::sqrt(square) + 1e-6);
+          });
+}
+
+BOOST_AUTO_TEST_CASE(values_outside_their_range_are_refused) {
+  BOOST_CHECK_THROW(train::check(train::sgd{.learning_rate = -1}), std::invalid_argument);
+  BOOST_CHECK_THROW(train::check(train::sgd{.momentum = 1}), std::invalid_argument);
+  BOOST_CHECK_THROW(train::check(train::sgd{.momentum = 0, .nesterov = true}), std::invalid_argument);
+  BOOST_CHECK_THROW(train::check(train::adamw{.beta2 = 1}), std::invalid_argument);
+  BOOST_CHECK_THROW(train::check(train::adamw{.epsilon = 0}), std::invalid_argument);
+  BOOST_CHECK_THROW(train::check(train::adamw{.weight_decay = std::nan("")}), std::invalid_argument);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace penstock::train {
+
+/// What a dense layer does to its sums.
+enum class activation : std::uint8_t { identity, relu };
+std::string_view name_of(activation) noexcept;
+
+/// A multilayer perceptron: dense layers with an activation, a last dense layer that gives one logit per class. Without
+/// hidden layers it is softmax regression.
+struct mlp_options {
+  std::size_t inputs = 0;                     ///< elements of a row of x
+  std::vector<std::size_t> hidden{512, 256};  ///< outputs of each hidden layer
+  std::size_t classes = 0;
+  train::activation activation = activation::relu;
+
+  friend bool operator==(const mlp_options&, const mlp_options&) = default;
+};
+
+/// Weights and biases of all layers.
+std::size_t parameters(const mlp_options& model) noexcept;
+/// "784-512-256-10, relu".
+std::string to_text(const mlp_options& model);
+
+}  // namespace penstock::train

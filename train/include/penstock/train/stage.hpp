@@ -1,0 +1,122 @@
+#pragma once
+
+#include <penstock/gpu/ledger.hpp>
+#include <penstock/gpu/memory.hpp>
+#include <penstock/gpu/stream.hpp>
+#include <penstock/train/model.hpp>
+#include <penstock/train/optimizer.hpp>
+#include <penstock/type.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace penstock::train {
+
+/// What happens to a step whose loss or input is not finite.
+enum class non_finite : std::uint8_t {
+  fail,  ///< no later step changes anything; check() says which row it was
+  skip   ///< the step changes nothing and is counted
+};
+
+/// What the memory and the arithmetic of a stage depend on.
+struct stage_options {
+  mlp_options model;
+  optimizer_options optimizer = adamw{};
+  std::size_t rows = 256;        ///< the most rows that accumulate() and evaluate() are given at once
+  type compute = type::float32;  ///< float32 or float64: of x, weights, gradients and moments
+  std::uint64_t seed = 0;        ///< of the initial weights
+  train::non_finite non_finite = non_finite::fail;
+  std::size_t workspace_bytes = std::size_t{4} << 20;  ///< for matrix products on CUDA
+  std::size_t threads = 0;                             ///< host device: threads that compute; 0: processors()
+};
+
+/// Sums over rows that went through the stage.
+struct metrics {
+  double loss_sum = 0;
+  std::uint64_t correct = 0;
+  std::uint64_t rows = 0;
+
+  double loss() const noexcept { return rows ? loss_sum / static_cast<double>(rows) : 0; }
+  double accuracy() const noexcept { return rows ? static_cast<double>(correct) / static_cast<double>(rows) : 0; }
+};
+
+/// The first row that was at fault, by its `first_row` number, and how the steps went.
+struct progress {
+  static constexpr std::uint64_t no_row = ~std::uint64_t{0};
+  metrics running;  ///< up to the last accumulate() or evaluate()
+  metrics at_step;  ///< up to the last update()
+  std::uint64_t bad_input = no_row;
+  std::uint64_t bad_loss = no_row;
+  std::uint64_t bad_label = no_row;
+  std::uint64_t steps = 0;    ///< updates that changed the parameters
+  std::uint64_t skipped = 0;  ///< updates that did not
+};
+
+/// A part of the state in the device's memory, for checkpoints.
+struct state_item {
+  std::string path;  ///< "/model/layer0/weight"
+  type element = type::float32;
+  std::vector<std::uint64_t> shape;
+  std::byte* data = nullptr;
+};
+
+/// Memory that a stage takes. Pure. Throws std::invalid_argument for options that contradict themselves.
+gpu::ledger plan(gpu::device d, const stage_options& options);
+
+/// A model, its gradients and its optimizer in planned memory: what a training loop calls, yours or trainer's. Nothing
+/// is allocated after the constructor, and on CUDA no call but those that say so waits for the device.
+///
+/// Gradients are exact for any split of a step into accumulate() calls: they are sums over rows, divided once in
+/// update(). On one device the same calls give the same bits, whatever the number of threads.
+class stage {
+ public:
+  /// `memory` holds the items of plan(), and maybe others'. Initialises the weights from the seed; blocks until that is
+  /// done.
+  stage(gpu::stream_ref stream, const stage_options& options, std::shared_ptr<gpu::memory> memory);
+  stage(stage&&) noexcept;
+  stage& operator=(stage&&) noexcept;
+  ~stage();
+
+  /// Forward and backward: adds the gradients of the loss sum over the first `valid_rows` of `rows` rows. `x`
+  /// (options.compute) and `labels` are in the device's memory. `first_row` numbers the rows for progress.
+  void accumulate(const void* x, const std::int32_t* labels, std::size_t rows, std::size_t valid_rows,
+                  std::uint64_t first_row = 0);
+  /// One step of the optimizer with the accumulated gradients divided by the rows that they were summed over.
+  void update(double learning_rate);
+  /// Forgets gradients accumulated since the last update(), and their metrics.
+  void discard();
+  /// Forward only: adds to the metrics.
+  void evaluate(const void* x, const std::int32_t* labels, std::size_t rows, std::size_t valid_rows,
+                std::uint64_t first_row = 0);
+  /// Sets the metrics, as at an epoch's start.
+  void reset(const metrics& start = {});
+
+  /// What was done so far; blocks until the stream is done.
+  train::progress progress();
+  /// The same without waiting: asks for it, and gives the last answer that has arrived. On CUDA it is some calls old.
+  const train::progress& latest_progress();
+
+  /// Input x becomes (x - mean) * (1 / deviation); a deviation of 0 counts as 1. Blocks. The default changes nothing.
+  void set_normalisation(const std::vector<double>& mean, const std::vector<double>& deviation);
+
+  /// Weights, biases and moments, in order.
+  const std::vector<state_item>& state() const noexcept;
+  /// Copies state to and from the host through planned pinned memory; both block. `bytes` is the item's size.
+  void read_state(const state_item& item, std::size_t offset, std::byte* to, std::size_t bytes);
+  void write_state(const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes);
+  /// Sets the number of steps made, which AdamW's correction depends on.
+  void set_steps(std::uint64_t steps, std::uint64_t skipped = 0);
+
+  const stage_options& options() const noexcept;
+  gpu::stream_ref stream() const noexcept;
+
+  struct impl;
+
+ private:
+  std::unique_ptr<impl> impl_;
+};
+
+}  // namespace penstock::train

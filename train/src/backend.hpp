@@ -1,0 +1,84 @@
+#pragma once
+
+#include "step_state.hpp"
+
+#include <penstock/gpu/stream.hpp>
+#include <penstock/train/model.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+namespace penstock::train {
+
+/// c = a b, all row-major and dense: c is rows x columns, a is rows x depth and b depth x columns after the
+/// transpositions.
+struct product {
+  std::size_t rows = 0;
+  std::size_t columns = 0;
+  std::size_t depth = 0;
+  bool transpose_a = false;
+  bool transpose_b = false;
+  bool accumulate = false;  ///< c += a b
+  bool bias = false;        ///< a bias is added to each row of c, and the activation applied
+  train::activation activation = activation::identity;
+
+  friend auto operator<=>(const product&, const product&) = default;
+};
+
+/// Rows that go through the stage together. The rows from `valid` on are padding: whatever they hold, they become zeros
+/// and contribute nothing.
+struct row_block {
+  std::size_t rows = 0;
+  std::size_t valid = 0;
+  std::uint64_t first_row = 0;
+};
+
+/// The operations that are a pair: matrix products, reductions and row-wise work, on the host and on CUDA. All are in
+/// stream order, do not block, allocate nothing after the first call of each shape, and give the same bits every time.
+template <class T>
+class backend {
+ public:
+  virtual ~backend() = default;
+
+  /// Runs `work`, which calls the functions below, where it belongs (the host's own threads).
+  virtual void run(const std::function<void()>& work) = 0;
+
+  virtual void multiply(const product& what, const T* a, const T* b, T* c, const T* bias) = 0;
+
+  /// out = (x - mean) * scale by column; padding becomes 0; the first valid row with a value that is not finite is
+  /// noted.
+  virtual void normalise(const row_block& block, std::size_t columns, const T* x, const T* mean, const T* scale, T* out,
+                         step_state* state) = 0;
+
+  /// dy *= derivative of the activation, computed from its output y; bias_gradient (+)= the sums of dy's columns.
+  virtual void activation_gradient(activation kind, std::size_t rows, std::size_t columns, const T* y, T* dy,
+                                   T* bias_gradient, bool accumulate) = 0;
+
+  /// Softmax cross-entropy by log-sum-exp: row_losses, and where `gradient` the gradient of the loss sum in place of
+  /// the logits. Adds loss, hits and rows to the state's running metrics; notes the first bad label and loss.
+  virtual void softmax_cross_entropy(const row_block& block, std::size_t classes, T* logits, const std::int32_t* labels,
+                                     T* row_losses, bool gradient, step_state* state) = 0;
+
+  /// Settles whether the step counts, and what the optimizer multiplies with.
+  virtual void begin_update(const update_rule& rule, step_state* state) = 0;
+  /// The rows accumulated so far are forgotten; metrics go back to the last update.
+  virtual void discard(step_state* state) = 0;
+  /// Sets the running metrics. `forgive`: values that were not finite no longer block the next update.
+  virtual void reset(const metrics& start, bool forgive, step_state* state) = 0;
+};
+
+/// Scratch that a backend needs for models of these widths, in elements.
+std::size_t column_sum_elements(gpu::device d, std::size_t rows, std::size_t widest);
+
+struct backend_memory {
+  std::span<std::byte> workspace;    ///< for matrix products
+  std::span<std::byte> column_sums;  ///< column_sum_elements()
+};
+
+template <class T>
+std::unique_ptr<backend<T>> make_backend(gpu::stream_ref stream, std::size_t threads, const backend_memory& memory);
+
+}  // namespace penstock::train

@@ -1,0 +1,77 @@
+// Element-wise work, once for both devices: functors applied through Thrust with the policy of the device. A build
+// without CUDA compiles this file as C++.
+#include "elementwise.hpp"
+#include "for_each_index.hpp"
+
+#include <penstock/gpu/permutation.hpp>  // PENSTOCK_HOST_DEVICE
+
+#include <cmath>
+
+namespace penstock::train {
+namespace {
+
+template <class T>
+struct sgd_update {
+  const step_state* state;
+  T* p;
+  const T* g;
+  T* v;
+  T momentum, weight_decay;
+  bool nesterov;
+
+  PENSTOCK_HOST_DEVICE void operator()(std::size_t i) const {
+    if (state->blocked) return;
+    T change = g[i] * static_cast<T>(state->gradient_scale) + weight_decay * p[i];
+    if (v != nullptr) {
+      const T velocity = momentum * v[i] + change;
+      v[i] = velocity;
+      change = nesterov ? change + momentum * velocity : velocity;
+    }
+    p[i] -= static_cast<T>(state->learning_rate) * change;
+  }
+};
+
+template <class T>
+struct adamw_update {
+  const step_state* state;
+  T* p;
+  const T* g;
+  T* m;
+  T* v;
+  T beta1, beta2, epsilon, weight_decay;
+
+  PENSTOCK_HOST_DEVICE void operator()(std::size_t i) const {
+    if (state->blocked) return;
+    const T rate = static_cast<T>(state->learning_rate);
+    const T gradient = g[i] * static_cast<T>(state->gradient_scale);
+    const T mean = beta1 * m[i] + (T(1) - beta1) * gradient;
+    const T square = beta2 * v[i] + (T(1) - beta2) * gradient * gradient;
+    m[i] = mean;
+    v[i] = square;
+    using std::sqrt;
+    const T root = sqrt(square * static_cast<T>(state->correction2)) + epsilon;
+    p[i] = p[i] - rate * weight_decay * p[i] - rate * static_cast<T>(state->correction1) * mean / root;
+  }
+};
+
+}  // namespace
+
+template <class T>
+void optimizer_step(gpu::stream_ref stream, const optimizer_options& optimizer, const step_state* state,
+                    std::size_t count, T* parameters, const T* gradients, T* first, T* second) {
+  if (const auto* o = std::get_if<sgd>(&optimizer))
+    return for_each_index(stream, count,
+                          sgd_update<T>{state, parameters, gradients, first, static_cast<T>(o->momentum),
+                                        static_cast<T>(o->weight_decay), o->nesterov});
+  const auto& o = std::get<adamw>(optimizer);
+  for_each_index(stream, count,
+                 adamw_update<T>{state, parameters, gradients, first, second, static_cast<T>(o.beta1),
+                                 static_cast<T>(o.beta2), static_cast<T>(o.epsilon), static_cast<T>(o.weight_decay)});
+}
+
+template void optimizer_step(gpu::stream_ref, const optimizer_options&, const step_state*, std::size_t, float*,
+                             const float*, float*, float*);
+template void optimizer_step(gpu::stream_ref, const optimizer_options&, const step_state*, std::size_t, double*,
+                             const double*, double*, double*);
+
+}  // namespace penstock::train

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "step_state.hpp"
+
+#include <penstock/gpu/stream.hpp>
+#include <penstock/train/optimizer.hpp>
+
+#include <cstddef>
+
+namespace penstock::train {
+
+/// The optimizer over all parameters in one launch, after begin_update(); `first` and `second` are null where the
+/// optimizer keeps no such moment. Changes nothing where the state is blocked.
+template <class T>
+void optimizer_step(gpu::stream_ref stream, const optimizer_options& optimizer, const step_state* state,
+                    std::size_t count, T* parameters, const T* gradients, T* first, T* second);
+
+}  // namespace penstock::train

@@ -1,0 +1,55 @@
+#include "backend.hpp"
+
+#include "../transitions.hpp"
+#include "products.hpp"
+#include "row_work.hpp"
+
+#include <penstock/gpu/device.hpp>
+
+#include <tbb/task_arena.h>
+
+namespace penstock::train::host {
+namespace {
+
+template <class T>
+class host_backend final : public backend<T> {
+ public:
+  explicit host_backend(std::size_t threads) : arena_(static_cast<int>(threads != 0 ? threads : gpu::processors())) {
+    use_single_threaded_blas();
+  }
+
+  void run(const std::function<void()>& work) override { arena_.execute(work); }
+
+  void multiply(const product& what, const T* a, const T* b, T* c, const T* bias) override {
+    host::multiply(what, a, b, c, bias);
+  }
+  void normalise(const row_block& block, std::size_t columns, const T* x, const T* mean, const T* scale, T* out,
+                 step_state* state) override {
+    host::normalise(block, columns, x, mean, scale, out, *state);
+  }
+  void activation_gradient(activation kind, std::size_t rows, std::size_t columns, const T* y, T* dy, T* bias_gradient,
+                           bool accumulate) override {
+    host::activation_gradient(kind, rows, columns, y, dy, bias_gradient, accumulate);
+  }
+  void softmax_cross_entropy(const row_block& block, std::size_t classes, T* logits, const std::int32_t* labels,
+                             T* row_losses, bool gradient, step_state* state) override {
+    host::softmax_cross_entropy(block, classes, logits, labels, row_losses, gradient, *state);
+  }
+  void begin_update(const update_rule& rule, step_state* state) override { apply_begin(rule, *state); }
+  void discard(step_state* state) override { apply_discard(*state); }
+  void reset(const metrics& start, bool forgive, step_state* state) override { apply_reset(start, forgive, *state); }
+
+ private:
+  tbb::task_arena arena_;
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<backend<T>> make_backend(std::size_t threads) {
+  return std::make_unique<host_backend<T>>(threads);
+}
+template std::unique_ptr<backend<float>> make_backend(std::size_t);
+template std::unique_ptr<backend<double>> make_backend(std::size_t);
+
+}  // namespace penstock::train::host

@@ -1,0 +1,17 @@
+#include "../backend.hpp"
+#include "backend.hpp"
+
+namespace penstock::train {
+
+// The build without CUDA: no device but the host can be asked for.
+
+std::size_t column_sum_elements(gpu::device, std::size_t, std::size_t) { return 0; }
+
+template <class T>
+std::unique_ptr<backend<T>> make_backend(gpu::stream_ref, std::size_t threads, const backend_memory&) {
+  return host::make_backend<T>(threads);
+}
+template std::unique_ptr<backend<float>> make_backend(gpu::stream_ref, std::size_t, const backend_memory&);
+template std::unique_ptr<backend<double>> make_backend(gpu::stream_ref, std::size_t, const backend_memory&);
+
+}  // namespace penstock::train

@@ -1,0 +1,55 @@
+#pragma once
+
+#include "backend.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace penstock::train {
+
+/// One array of weights of a layer.
+struct parameter_shape {
+  std::string name;  ///< "weight"
+  std::vector<std::uint64_t> shape;
+};
+
+/// One step of a model from rows of `inputs()` to rows of `outputs()` values. A layer knows its parameters' shapes
+/// before any memory is there, is bound to memory once, and works in it in place. What backward needs of forward is the
+/// layer's input and output alone, which the network keeps.
+template <class T>
+class layer {
+ public:
+  virtual ~layer() = default;
+
+  virtual std::size_t inputs() const noexcept = 0;
+  virtual std::size_t outputs() const noexcept = 0;
+  virtual std::vector<parameter_shape> parameters() const = 0;
+  /// Elements of parameter `number` [first, first + values.size()) before the first step: a function of the key alone.
+  virtual void initial(std::size_t number, std::uint64_t seed, std::uint64_t layer_number, std::uint64_t first,
+                       std::span<T> values) const = 0;
+
+  /// The parameters and their gradients, one array after another, in the device's memory.
+  virtual void bind(T* parameters, T* gradients) = 0;
+
+  /// y = f(x) for `rows` rows.
+  virtual void forward(backend<T>& on, std::size_t rows, const T* x, T* y) = 0;
+  /// Adds to the gradients where `accumulate`, else sets them; dx unless null. Uses dy as scratch.
+  virtual void backward(backend<T>& on, std::size_t rows, const T* x, const T* y, T* dy, T* dx, bool accumulate) = 0;
+};
+
+/// Elements of all parameters of a layer.
+template <class T>
+std::size_t parameter_elements(const layer<T>& l) {
+  std::size_t elements = 0;
+  for (const parameter_shape& p : l.parameters()) {
+    std::size_t n = 1;
+    for (const std::uint64_t extent : p.shape) n *= extent;
+    elements += n;
+  }
+  return elements;
+}
+
+}  // namespace penstock::train

@@ -1,0 +1,290 @@
+#include <penstock/train/stage.hpp>
+
+#include "elementwise.hpp"
+#include "stage_memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+namespace penstock::train {
+
+/// The stage without its compute type.
+struct stage::impl {
+  virtual ~impl() = default;
+  virtual void pass(const void* x, const std::int32_t* labels, const row_block& block, bool gradient) = 0;
+  virtual void update(double learning_rate) = 0;
+  virtual void discard() = 0;
+  virtual void reset(const metrics& start) = 0;
+  virtual void set_normalisation(const std::vector<double>& mean, const std::vector<double>& deviation) = 0;
+
+  impl(gpu::stream_ref s, const stage_options& o, std::shared_ptr<gpu::memory> m)
+      : stream(s), options(o), memory(std::move(m)), arrived(s.device()) {
+    staging = memory->at(gpu::memory_kind::pinned, stage_items::staging);
+    landing = reinterpret_cast<step_state*>(memory->at(gpu::memory_kind::pinned, stage_items::progress).data());
+    state = reinterpret_cast<step_state*>(memory->at(gpu::memory_kind::device, stage_items::state).data());
+  }
+
+  void read(const std::byte* from, std::byte* to, std::size_t bytes) {
+    for (std::size_t done = 0; done < bytes;) {
+      const std::size_t piece = std::min(bytes - done, staging.size());
+      gpu::copy(stream, staging.data(), from + done, piece);
+      stream.synchronize();
+      std::memcpy(to + done, staging.data(), piece);
+      done += piece;
+    }
+  }
+  void write(std::byte* to, const std::byte* from, std::size_t bytes) {
+    for (std::size_t done = 0; done < bytes;) {
+      const std::size_t piece = std::min(bytes - done, staging.size());
+      std::memcpy(staging.data(), from + done, piece);
+      gpu::copy(stream, to + done, staging.data(), piece);
+      stream.synchronize();
+      done += piece;
+    }
+  }
+  step_state read_step_state() {
+    stream.synchronize();  // a request for the latest progress may still be writing to the landing place
+    gpu::copy(stream, landing, state, sizeof(step_state));
+    stream.synchronize();
+    asked = false;
+    latest = landing->progress;
+    return *landing;
+  }
+
+  gpu::stream_ref stream;
+  stage_options options;
+  std::shared_ptr<gpu::memory> memory;
+  std::span<std::byte> staging;
+  step_state* landing = nullptr;
+  step_state* state = nullptr;
+  std::vector<state_item> items;
+  gpu::event arrived;
+  bool asked = false;
+  train::progress latest;
+};
+
+namespace {
+
+template <class T>
+class typed_stage final : public stage::impl {
+ public:
+  typed_stage(gpu::stream_ref s, const stage_options& o, std::shared_ptr<gpu::memory> m)
+      : impl(s, o, std::move(m)), network_(make_network<T>(o.model)) {
+    network_.bind(*memory);
+    input_ = at(stage_items::input);
+    mean_ = at(stage_items::mean);
+    scale_ = at(stage_items::scale);
+    row_losses_ = at(stage_items::row_losses);
+    const std::size_t kept = moments(o.optimizer);
+    if (kept > 0) first_ = at(stage_items::first_moment);
+    if (kept > 1) second_ = at(stage_items::second_moment);
+    backend_ = make_backend<T>(s, o.threads, workspaces(*memory));
+    list_state();
+    start();
+  }
+
+  void pass(const void* x, const std::int32_t* labels, const row_block& block, bool gradient) override {
+    const auto work = [&] {
+      backend<T>& on = *backend_;
+      on.normalise(block, options.model.inputs, static_cast<const T*>(x), mean_, scale_, input_, state);
+      T* const logits = network_.forward(on, block.rows, input_);
+      on.softmax_cross_entropy(block, options.model.classes, logits, labels, row_losses_, gradient, state);
+      if (gradient) network_.backward(on, block.rows, input_, accumulated_);
+    };
+    backend_->run(std::cref(work));
+    accumulated_ = accumulated_ || gradient;
+  }
+
+  void update(double learning_rate) override {
+    update_rule rule{.learning_rate = learning_rate, .skip = options.non_finite == non_finite::skip};
+    if (const auto* o = std::get_if<adamw>(&options.optimizer)) rule.beta1 = o->beta1, rule.beta2 = o->beta2;
+    const auto work = [&] {
+      backend_->begin_update(rule, state);
+      optimizer_step(stream, options.optimizer, state, network_.parameters(), network_.parameter_data(),
+                     network_.gradient_data(), first_, second_);
+    };
+    backend_->run(std::cref(work));
+    accumulated_ = false;
+  }
+
+  void discard() override {
+    const auto work = [&] { backend_->discard(state); };
+    backend_->run(std::cref(work));
+    accumulated_ = false;
+  }
+
+  void reset(const metrics& start) override {
+    const auto work = [&] { backend_->reset(start, options.non_finite == non_finite::skip, state); };
+    backend_->run(std::cref(work));
+  }
+
+  void set_normalisation(const std::vector<double>& mean, const std::vector<double>& deviation) override {
+    const std::size_t n = options.model.inputs;
+    if (mean.size() != n || deviation.size() != n)
+      throw std::invalid_argument(
+          fmt::format("{} means and {} deviations for {} inputs", mean.size(), deviation.size(), n));
+    put(mean_, [&](std::size_t i) { return static_cast<T>(mean[i]); });
+    put(scale_, [&](std::size_t i) { return deviation[i] > 0 ? static_cast<T>(1 / deviation[i]) : T(1); });
+  }
+
+ private:
+  T* at(const char* name) const { return reinterpret_cast<T*>(memory->at(gpu::memory_kind::device, name).data()); }
+
+  /// Writes value_of(i) for each input through the staging memory.
+  template <class F>
+  void put(T* to, F value_of) {
+    T* const values = reinterpret_cast<T*>(staging.data());
+    const std::size_t most = staging.size() / sizeof(T);
+    for (std::size_t first = 0; first < options.model.inputs; first += most) {
+      const std::size_t count = std::min(most, options.model.inputs - first);
+      for (std::size_t i = 0; i < count; ++i) values[i] = value_of(first + i);
+      gpu::copy(stream, to + first, values, count * sizeof(T));
+      stream.synchronize();
+    }
+  }
+
+  void list_state() {
+    const auto list = [&](const std::string& group, T* data) {
+      for (std::size_t n = 0; n < network_.layers().size(); ++n)
+        for (const parameter_shape& p : network_.layers()[n]->parameters()) {
+          items.push_back({fmt::format("/{}/layer{}/{}", group, n, p.name), type_of<T>, p.shape,
+                           reinterpret_cast<std::byte*>(data)});
+          std::size_t elements = 1;
+          for (const std::uint64_t extent : p.shape) elements *= extent;
+          data += elements;
+        }
+    };
+    list("model", network_.parameter_data());
+    if (first_ != nullptr) list("optimizer/first_moment", first_);
+    if (second_ != nullptr) list("optimizer/second_moment", second_);
+  }
+
+  void start() {
+    const std::size_t bytes = network_.parameters() * sizeof(T);
+    if (first_ != nullptr) gpu::fill(stream, first_, 0, bytes);
+    if (second_ != nullptr) gpu::fill(stream, second_, 0, bytes);
+    step_state initial;
+    write(reinterpret_cast<std::byte*>(state), reinterpret_cast<const std::byte*>(&initial), sizeof initial);
+    initialise_weights();
+    const std::vector<double> zeros(options.model.inputs, 0.0);
+    set_normalisation(zeros, zeros);
+  }
+
+  void initialise_weights() {
+    const std::span<T> values(reinterpret_cast<T*>(staging.data()), staging.size() / sizeof(T));
+    T* to = network_.parameter_data();
+    for (std::size_t n = 0; n < network_.layers().size(); ++n) {
+      const layer<T>& l = *network_.layers()[n];
+      const auto shapes = l.parameters();
+      for (std::size_t number = 0; number < shapes.size(); ++number) {
+        std::size_t elements = 1;
+        for (const std::uint64_t extent : shapes[number].shape) elements *= extent;
+        for (std::size_t first = 0; first < elements; first += values.size()) {
+          const auto piece = values.first(std::min(values.size(), elements - first));
+          l.initial(number, options.seed, n, first, piece);
+          gpu::copy(stream, to + first, piece.data(), piece.size_bytes());
+          stream.synchronize();
+        }
+        to += elements;
+      }
+    }
+  }
+
+  network<T> network_;
+  std::unique_ptr<backend<T>> backend_;
+  T* input_ = nullptr;
+  T* mean_ = nullptr;
+  T* scale_ = nullptr;
+  T* row_losses_ = nullptr;
+  T* first_ = nullptr;
+  T* second_ = nullptr;
+  bool accumulated_ = false;
+};
+
+row_block checked_block(const stage_options& options, const void* x, const std::int32_t* labels, std::size_t rows,
+                        std::size_t valid_rows, std::uint64_t first_row) {
+  if (rows > options.rows || valid_rows > rows)
+    throw std::invalid_argument(
+        fmt::format("{} rows, {} of them valid, for a stage that is planned for {}", rows, valid_rows, options.rows));
+  if (x == nullptr || labels == nullptr) throw std::invalid_argument("a stage needs rows of x and labels");
+  return {rows, valid_rows, first_row};
+}
+
+std::unique_ptr<stage::impl> make_impl(gpu::stream_ref stream, const stage_options& options,
+                                       std::shared_ptr<gpu::memory> memory) {
+  check(options);
+  if (options.compute == type::float64)
+    return std::make_unique<typed_stage<double>>(stream, options, std::move(memory));
+  return std::make_unique<typed_stage<float>>(stream, options, std::move(memory));
+}
+
+}  // namespace
+
+stage::stage(gpu::stream_ref stream, const stage_options& options, std::shared_ptr<gpu::memory> memory)
+    : impl_(make_impl(stream, options, std::move(memory))) {}
+stage::stage(stage&&) noexcept = default;
+stage& stage::operator=(stage&&) noexcept = default;
+stage::~stage() = default;
+
+void stage::accumulate(const void* x, const std::int32_t* labels, std::size_t rows, std::size_t valid_rows,
+                       std::uint64_t first_row) {
+  if (rows == 0) return;
+  impl_->pass(x, labels, checked_block(impl_->options, x, labels, rows, valid_rows, first_row), true);
+}
+
+void stage::evaluate(const void* x, const std::int32_t* labels, std::size_t rows, std::size_t valid_rows,
+                     std::uint64_t first_row) {
+  if (rows == 0) return;
+  impl_->pass(x, labels, checked_block(impl_->options, x, labels, rows, valid_rows, first_row), false);
+}
+
+void stage::update(double learning_rate) { impl_->update(learning_rate); }
+void stage::discard() { impl_->discard(); }
+void stage::reset(const metrics& start) { impl_->reset(start); }
+
+train::progress stage::progress() { return impl_->read_step_state().progress; }
+
+const train::progress& stage::latest_progress() {
+  impl& s = *impl_;
+  if (s.asked && s.arrived.done()) {
+    s.latest = s.landing->progress;
+    s.asked = false;
+  }
+  if (!s.asked) {
+    gpu::copy(s.stream, s.landing, s.state, sizeof(step_state));
+    s.arrived.record(s.stream);
+    s.asked = true;
+    if (s.stream.device().is_host()) s.latest = s.landing->progress;
+  }
+  return s.latest;
+}
+
+void stage::set_normalisation(const std::vector<double>& mean, const std::vector<double>& deviation) {
+  impl_->set_normalisation(mean, deviation);
+}
+
+const std::vector<state_item>& stage::state() const noexcept { return impl_->items; }
+
+void stage::read_state(const state_item& item, std::size_t offset, std::byte* to, std::size_t bytes) {
+  impl_->read(item.data + offset, to, bytes);
+}
+
+void stage::write_state(const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes) {
+  impl_->write(item.data + offset, from, bytes);
+}
+
+void stage::set_steps(std::uint64_t steps, std::uint64_t skipped) {
+  step_state now = impl_->read_step_state();
+  now.progress.steps = steps;
+  now.progress.skipped = skipped;
+  impl_->write(reinterpret_cast<std::byte*>(impl_->state), reinterpret_cast<const std::byte*>(&now), sizeof now);
+}
+
+const stage_options& stage::options() const noexcept { return impl_->options; }
+gpu::stream_ref stage::stream() const noexcept { return impl_->stream; }
+
+}  // namespace penstock::train

@@ -1,0 +1,79 @@
+#include "stage_memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace penstock::train {
+namespace {
+
+using gpu::memory_kind;
+
+// What OpenBLAS keeps for each thread that computes: its own panels of both factors, touched as far as products need.
+constexpr std::size_t blas_bytes_per_thread = std::size_t{4} << 20;
+
+template <class T>
+gpu::ledger plan_typed(gpu::device d, const stage_options& options) {
+  const network<T> model = make_network<T>(options.model);
+  const std::size_t rows = options.rows, inputs = options.model.inputs, bytes = model.parameters() * sizeof(T);
+  gpu::ledger ledger;
+  model.plan(rows, ledger);
+  const std::size_t kept = moments(options.optimizer);
+  const std::string owner(name_of(options.optimizer));
+  if (kept > 0) ledger.add(memory_kind::device, stage_items::first_moment, bytes, owner);
+  if (kept > 1) ledger.add(memory_kind::device, stage_items::second_moment, bytes, owner);
+  ledger.add(memory_kind::device, stage_items::input, rows * inputs * sizeof(T),
+             fmt::format("{} rows of {}", rows, inputs));
+  ledger.add(memory_kind::device, stage_items::mean, inputs * sizeof(T));
+  ledger.add(memory_kind::device, stage_items::scale, inputs * sizeof(T));
+  ledger.add(memory_kind::device, stage_items::row_losses, rows * sizeof(T));
+  if (const std::size_t sums = column_sum_elements(d, rows, model.widest()); sums > 0)
+    ledger.add(memory_kind::device, stage_items::column_sums, sums * sizeof(T));
+  if (d.is_cuda() && options.workspace_bytes > 0)
+    ledger.add(memory_kind::device, stage_items::workspace, options.workspace_bytes, "cuBLASLt's");
+  ledger.add(memory_kind::device, stage_items::state, sizeof(step_state));
+  ledger.add(memory_kind::pinned, stage_items::progress, sizeof(step_state));
+  // A row of the widest weights at least, a megabyte at most, so that checkpoints need few copies.
+  ledger.add(memory_kind::pinned, stage_items::staging,
+             std::min(std::max<std::size_t>(bytes, 4096), std::size_t{1} << 20), "for checkpoints and initial weights");
+  if (d.is_host()) {
+    const std::size_t threads = options.threads ? options.threads : gpu::processors();
+    ledger.add(memory_kind::host, stage_items::blas, threads * blas_bytes_per_thread,
+               fmt::format("{} threads", threads));
+  }
+  return ledger;
+}
+
+std::span<std::byte> at_if_there(const gpu::memory& memory, const char* name) {
+  for (const auto& item : memory.items().items())
+    if (item.kind == memory_kind::device && item.name == name) return memory.at(memory_kind::device, name);
+  return {};
+}
+
+}  // namespace
+
+void check(const stage_options& options) {
+  const auto refuse = [](const std::string& what) { throw std::invalid_argument(what); };
+  if (options.model.inputs == 0) refuse("a model needs at least one input");
+  if (options.model.classes < 2)
+    refuse(fmt::format("a model of {} classes; softmax cross-entropy needs at least 2", options.model.classes));
+  if (std::find(options.model.hidden.begin(), options.model.hidden.end(), 0u) != options.model.hidden.end())
+    refuse("a hidden layer of 0 outputs; leave it out");
+  if (options.rows == 0) refuse("a stage needs room for at least one row");
+  if (options.compute != type::float32 && options.compute != type::float64)
+    refuse(fmt::format("{} is no compute type; there are float32 and float64", name_of(options.compute)));
+  check(options.optimizer);
+}
+
+gpu::ledger plan(gpu::device d, const stage_options& options) {
+  check(options);
+  return options.compute == type::float64 ? plan_typed<double>(d, options) : plan_typed<float>(d, options);
+}
+
+backend_memory workspaces(const gpu::memory& memory) {
+  return {.workspace = at_if_there(memory, stage_items::workspace),
+          .column_sums = at_if_there(memory, stage_items::column_sums)};
+}
+
+}  // namespace penstock::train

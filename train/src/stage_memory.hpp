@@ -1,0 +1,32 @@
+#pragma once
+
+#include "backend.hpp"
+#include "network.hpp"
+
+#include <penstock/gpu/memory.hpp>
+
+namespace penstock::train {
+
+/// Names of the stage's own items, beside the network's.
+namespace stage_items {
+inline constexpr const char* first_moment = "train: first moments";
+inline constexpr const char* second_moment = "train: second moments";
+inline constexpr const char* input = "train: normalised input";
+inline constexpr const char* mean = "train: means of inputs";
+inline constexpr const char* scale = "train: scales of inputs";
+inline constexpr const char* row_losses = "train: losses of rows";
+inline constexpr const char* column_sums = "train: sums of columns";
+inline constexpr const char* workspace = "train: workspace of matrix products";
+inline constexpr const char* state = "train: step state";
+inline constexpr const char* progress = "train: landing place of the step state";
+inline constexpr const char* staging = "train: staging of weights";
+inline constexpr const char* blas = "train: OpenBLAS's packing buffers";
+}  // namespace stage_items
+
+/// Throws std::invalid_argument for options that contradict themselves.
+void check(const stage_options& options);
+
+/// The workspaces that the plan holds; empty where the device needs none.
+backend_memory workspaces(const gpu::memory& memory);
+
+}  // namespace penstock::train

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <penstock/train/stage.hpp>
+
+#include <cstdint>
+
+namespace penstock::train {
+
+/// What steps leave behind, in the device's memory: read and changed by kernels only, so that no step waits for the
+/// host.
+struct step_state {
+  train::progress progress;
+  std::uint64_t rows_in_step = 0;  ///< valid rows accumulated since the last update
+  std::uint32_t blocked = 0;       ///< the update under way changes nothing
+  // What the optimizer multiplies with in the update under way.
+  double gradient_scale = 0;
+  double learning_rate = 0;
+  double correction1 = 1;  ///< 1 / (1 - beta1^t)
+  double correction2 = 1;  ///< 1 / (1 - beta2^t)
+};
+
+/// What begin_update() needs of the optimizer.
+struct update_rule {
+  double learning_rate = 0;
+  double beta1 = 0;
+  double beta2 = 0;
+  bool skip = false;  ///< a step that is not finite is counted, and the next one may change the parameters again
+};
+
+}  // namespace penstock::train

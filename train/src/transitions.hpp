@@ -1,0 +1,44 @@
+#pragma once
+
+#include "step_state.hpp"
+
+#include <penstock/gpu/permutation.hpp>  // PENSTOCK_HOST_DEVICE
+
+#include <cmath>
+
+namespace penstock::train {
+
+// How the step state changes between launches: once for both devices, run by one thread.
+
+PENSTOCK_HOST_DEVICE inline void apply_begin(const update_rule& rule, step_state& s) {
+  train::progress& p = s.progress;
+  const bool finite = p.bad_input == progress::no_row && p.bad_loss == progress::no_row;
+  const bool labels = p.bad_label == progress::no_row;
+  s.blocked = !finite || !labels || s.rows_in_step == 0;
+  s.gradient_scale = s.rows_in_step ? 1.0 / static_cast<double>(s.rows_in_step) : 0.0;
+  s.learning_rate = rule.learning_rate;
+  s.rows_in_step = 0;
+  if (s.blocked) {
+    p.running = p.at_step;
+    if (!rule.skip || !labels || finite) return;
+    ++p.skipped;
+    p.bad_input = p.bad_loss = progress::no_row;
+    return;
+  }
+  p.at_step = p.running;
+  ++p.steps;
+  s.correction1 = 1.0 / (1.0 - pow(rule.beta1, static_cast<double>(p.steps)));
+  s.correction2 = 1.0 / (1.0 - pow(rule.beta2, static_cast<double>(p.steps)));
+}
+
+PENSTOCK_HOST_DEVICE inline void apply_discard(step_state& s) {
+  s.rows_in_step = 0;
+  s.progress.running = s.progress.at_step;
+}
+
+PENSTOCK_HOST_DEVICE inline void apply_reset(const metrics& start, bool forgive, step_state& s) {
+  if (forgive) s.progress.bad_input = s.progress.bad_loss = progress::no_row;
+  s.progress.running = s.progress.at_step = start;
+}
+
+}  // namespace penstock::train
