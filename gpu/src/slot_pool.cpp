@@ -66,6 +66,11 @@ std::size_t slot_pool::peak() const {
   return peak_;
 }
 
+std::size_t slot_pool::waiting() const {
+  const std::scoped_lock lock(mutex_);
+  return waiting_.size();
+}
+
 double slot_pool::waited_seconds() const {
   const std::scoped_lock lock(mutex_);
   return waited_seconds_;

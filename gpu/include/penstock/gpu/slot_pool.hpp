@@ -30,6 +30,8 @@ class slot_pool {
   std::size_t in_use() const;
   /// The most slots that were ever in use at once.
   std::size_t peak() const;
+  /// Callers of acquire() that wait now.
+  std::size_t waiting() const;
   /// Time that callers of acquire() have spent waiting, summed over them; waits that still last are not in it.
   double waited_seconds() const;
 
