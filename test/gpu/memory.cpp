@@ -124,7 +124,9 @@ BOOST_AUTO_TEST_CASE(a_refused_slab_is_named_with_its_bytes_on_cuda, test::on_gp
                 "cannot allocate the pinned slab of 3.00 MiB");
 }
 
-BOOST_AUTO_TEST_CASE(more_than_the_device_has_is_refused_by_the_driver, test::on_gpu()) {
+// The label keeps it out of runs under compute-sanitizer, which reports every call that fails.
+BOOST_AUTO_TEST_CASE(more_than_the_device_has_is_refused_by_the_driver,
+                     test::on_gpu() * boost::unit_test::label("api_error")) {
   gpu::ledger items;
   items.add(memory_kind::device, "everything", gpu::memory_of(test::first_gpu()).total_bytes + 1_GiB);
   BOOST_CHECK_EXCEPTION(gpu::memory(test::first_gpu(), items), gpu::error, [](const gpu::error& e) {
