@@ -27,7 +27,8 @@ gpu::ledger plan_typed(gpu::device d, const stage_options& options) {
              fmt::format("{} rows of {}", rows, inputs));
   ledger.add(memory_kind::device, stage_items::mean, inputs * sizeof(T));
   ledger.add(memory_kind::device, stage_items::scale, inputs * sizeof(T));
-  ledger.add(memory_kind::device, stage_items::row_losses, rows * sizeof(T));
+  // Beside each loss a byte that says whether the row was a hit.
+  ledger.add(memory_kind::device, stage_items::row_losses, rows * (sizeof(T) + 1));
   if (const std::size_t sums = column_sum_elements(d, rows, model.widest()); sums > 0)
     ledger.add(memory_kind::device, stage_items::column_sums, sums * sizeof(T));
   if (d.is_cuda() && options.workspace_bytes > 0)

@@ -1,0 +1,66 @@
+#include "check.hpp"
+#include "column_sums.hpp"
+#include "kernels.hpp"
+
+#include "../activation.hpp"
+
+namespace penstock::train::cuda {
+namespace {
+
+constexpr unsigned tile_columns = 32;
+constexpr unsigned tile_threads = 8;  // down the rows
+
+/// Gradients through the activation, and the sums of each column over column_sum_rows rows.
+template <class F, class T>
+__global__ void activation_gradient_kernel(F f, std::size_t rows, std::size_t columns, const T* y, T* dy, T* partial) {
+  __shared__ T sums[tile_threads][tile_columns];
+  const std::size_t j = std::size_t{blockIdx.x} * tile_columns + threadIdx.x;
+  const std::size_t first = std::size_t{blockIdx.y} * column_sum_rows;
+  const std::size_t last = first + column_sum_rows < rows ? first + column_sum_rows : rows;
+  T sum = 0;
+  if (j < columns)
+    for (std::size_t i = first + threadIdx.y; i < last; i += tile_threads) {
+      const T change = f.gradient(y[i * columns + j], dy[i * columns + j]);
+      dy[i * columns + j] = change;
+      sum += change;
+    }
+  sums[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y != 0 || j >= columns) return;
+  for (unsigned n = 1; n < tile_threads; ++n) sum += sums[n][threadIdx.x];
+  partial[blockIdx.y * columns + j] = sum;
+}
+
+template <class T>
+__global__ void add_partial_kernel(std::size_t pieces, std::size_t columns, const T* partial, T* sums,
+                                   bool accumulate) {
+  const std::size_t j = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (j >= columns) return;
+  T sum = accumulate ? sums[j] : T(0);
+  for (std::size_t n = 0; n < pieces; ++n) sum += partial[n * columns + j];
+  sums[j] = sum;
+}
+
+}  // namespace
+
+template <class T>
+void activation_gradient(cudaStream_t stream, activation kind, std::size_t rows, std::size_t columns, const T* y, T* dy,
+                         T* bias_gradient, bool accumulate, T* partial) {
+  const std::size_t pieces = (rows + column_sum_rows - 1) / column_sum_rows;
+  const dim3 grid(static_cast<unsigned>((columns + tile_columns - 1) / tile_columns), static_cast<unsigned>(pieces));
+  const dim3 block(tile_columns, tile_threads);
+  visit_activation(
+      kind, [&](auto f) { activation_gradient_kernel<<<grid, block, 0, stream>>>(f, rows, columns, y, dy, partial); });
+  check(cudaGetLastError(), "launching the gradient of an activation");
+  constexpr unsigned threads = 128;
+  add_partial_kernel<<<static_cast<unsigned>((columns + threads - 1) / threads), threads, 0, stream>>>(
+      pieces, columns, partial, bias_gradient, accumulate);
+  check(cudaGetLastError(), "launching the gradient of a bias");
+}
+
+template void activation_gradient(cudaStream_t, activation, std::size_t, std::size_t, const float*, float*, float*,
+                                  bool, float*);
+template void activation_gradient(cudaStream_t, activation, std::size_t, std::size_t, const double*, double*, double*,
+                                  bool, double*);
+
+}  // namespace penstock::train::cuda

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "../backend.hpp"
+
+#include <cuda_runtime_api.h>
+
+namespace penstock::train::cuda {
+
+// Launches of kernels, on the current device in stream order. No floating-point atomics: sums have a fixed order, so
+// that the same input gives the same bits.
+
+template <class T>
+void normalise(cudaStream_t stream, const row_block& block, std::size_t columns, const T* x, const T* mean,
+               const T* scale, T* out, step_state* state);
+
+template <class T>
+void softmax_cross_entropy(cudaStream_t stream, const row_block& block, std::size_t classes, T* logits,
+                           const std::int32_t* labels, T* row_losses, bool gradient, step_state* state);
+
+/// `partial` holds column_sum_elements() values.
+template <class T>
+void activation_gradient(cudaStream_t stream, activation kind, std::size_t rows, std::size_t columns, const T* y, T* dy,
+                         T* bias_gradient, bool accumulate, T* partial);
+
+void begin_update(cudaStream_t stream, const update_rule& rule, step_state* state);
+void discard(cudaStream_t stream, step_state* state);
+void reset(cudaStream_t stream, const metrics& start, bool forgive, step_state* state);
+
+}  // namespace penstock::train::cuda

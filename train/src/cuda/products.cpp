@@ -1,0 +1,146 @@
+#include "products.hpp"
+
+#include <penstock/gpu/error.hpp>
+#include <penstock/handle.hpp>
+
+#include <cublasLt.h>
+#include <fmt/format.h>
+
+#include <map>
+#include <type_traits>
+
+namespace penstock::train::cuda {
+namespace {
+
+void check(cublasStatus_t status, const char* what) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw gpu::error(fmt::format("{} failed: cuBLASLt says {}", what, cublasLtGetStatusString(status)));
+}
+
+template <class Native, cublasStatus_t (*Destroy)(Native)>
+struct lt_traits {
+  using native_type = Native;
+  static Native empty() noexcept { return nullptr; }
+  static void release(Native native) noexcept { Destroy(native); }
+};
+using lt_handle = handle<lt_traits<cublasLtHandle_t, cublasLtDestroy>>;
+using lt_description = handle<lt_traits<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>>;
+using lt_layout = handle<lt_traits<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>>;
+using lt_preference = handle<lt_traits<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>>;
+
+template <class T>
+inline constexpr cudaDataType_t data_type = std::is_same_v<T, double> ? CUDA_R_64F : CUDA_R_32F;
+template <class T>
+inline constexpr cublasComputeType_t compute_type = std::is_same_v<T, double> ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
+
+struct prepared {
+  lt_description description;
+  lt_layout left, right, out;  // cuBLASLt's A, B and C = D, all by columns
+  cublasLtMatmulAlgo_t algorithm{};
+};
+
+lt_layout make_layout(cudaDataType_t element, std::size_t rows, std::size_t columns, std::size_t leading) {
+  cublasLtMatrixLayout_t layout = nullptr;
+  check(cublasLtMatrixLayoutCreate(&layout, element, rows, columns, static_cast<std::int64_t>(leading)),
+        "describing a matrix");
+  return lt_layout(layout);
+}
+
+template <class Value>
+void set(const lt_description& description, cublasLtMatmulDescAttributes_t attribute, const Value& value) {
+  check(cublasLtMatmulDescSetAttribute(description.native(), attribute, &value, sizeof value), "describing a product");
+}
+
+cublasLtEpilogue_t epilogue_of(const product& p) {
+  if (!p.bias) return CUBLASLT_EPILOGUE_DEFAULT;
+  return p.activation == activation::relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
+}
+
+}  // namespace
+
+template <class T>
+struct products<T>::impl {
+  lt_handle lt;
+  std::span<std::byte> workspace;
+  std::map<product, prepared> known;
+
+  explicit impl(std::span<std::byte> space) : workspace(space) {
+    cublasLtHandle_t native = nullptr;
+    check(cublasLtCreate(&native), "starting cuBLASLt");
+    lt.reset(native);
+  }
+
+  /// Row-major c = a b is column-major c^T = b^T a^T: the factors change places, and a row-major matrix is the
+  /// transpose of a column-major one with the same bytes.
+  prepared prepare(const product& p) {
+    prepared made;
+    cublasLtMatmulDesc_t description = nullptr;
+    check(cublasLtMatmulDescCreate(&description, compute_type<T>, data_type<T>), "describing a product");
+    made.description.reset(description);
+    set(made.description, CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(made.description, CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(made.description, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p));
+    made.left = p.transpose_b ? make_layout(data_type<T>, p.depth, p.columns, p.depth)
+                              : make_layout(data_type<T>, p.columns, p.depth, p.columns);
+    made.right = p.transpose_a ? make_layout(data_type<T>, p.rows, p.depth, p.rows)
+                               : make_layout(data_type<T>, p.depth, p.rows, p.depth);
+    made.out = make_layout(data_type<T>, p.columns, p.rows, p.columns);
+    made.algorithm = choose(made, p);
+    return made;
+  }
+
+  cublasLtMatmulAlgo_t choose(const prepared& made, const product& p) {
+    cublasLtMatmulPreference_t native = nullptr;
+    check(cublasLtMatmulPreferenceCreate(&native), "choosing an algorithm");
+    const lt_preference preference(native);
+    const std::size_t bytes = workspace.size();
+    check(cublasLtMatmulPreferenceSetAttribute(native, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes),
+          "choosing an algorithm");
+    // Where the depth is split, the parts are summed in a fixed order, never added in place as they come.
+    const std::uint32_t reductions =
+        CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+    check(cublasLtMatmulPreferenceSetAttribute(native, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions,
+                                               sizeof reductions),
+          "choosing an algorithm");
+    cublasLtMatmulHeuristicResult_t found{};
+    int count = 0;
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(lt.native(), made.description.native(), made.left.native(), made.right.native(),
+                                       made.out.native(), made.out.native(), native, 1, &found, &count);
+    if (status != CUBLAS_STATUS_SUCCESS || count == 0)
+      throw gpu::error(
+          fmt::format("cuBLASLt has no algorithm for a product of {} x {} by depth {} with {} bytes of "
+                      "workspace ({}); give it more workspace",
+                      p.rows, p.columns, p.depth, bytes, cublasLtGetStatusString(status)));
+    return found.algo;
+  }
+
+  const prepared& find(const product& p) {
+    if (const auto there = known.find(p); there != known.end()) return there->second;
+    return known.emplace(p, prepare(p)).first->second;
+  }
+};
+
+template <class T>
+products<T>::products(std::span<std::byte> workspace) : impl_(std::make_unique<impl>(workspace)) {}
+template <class T>
+products<T>::products(products&&) noexcept = default;
+template <class T>
+products<T>::~products() = default;
+
+template <class T>
+void products<T>::multiply(cudaStream_t stream, const product& what, const T* a, const T* b, T* c, const T* bias) {
+  impl& self = *impl_;
+  const prepared& p = self.find(what);
+  if (what.bias) set(p.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  const T one = 1, kept = what.accumulate ? T(1) : T(0);
+  check(cublasLtMatmul(self.lt.native(), p.description.native(), &one, b, p.left.native(), a, p.right.native(), &kept,
+                       c, p.out.native(), c, p.out.native(), &p.algorithm, self.workspace.data(), self.workspace.size(),
+                       stream),
+        "a matrix product");
+}
+
+template class products<float>;
+template class products<double>;
+
+}  // namespace penstock::train::cuda

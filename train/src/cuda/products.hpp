@@ -1,0 +1,27 @@
+#pragma once
+
+#include "../backend.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <span>
+
+namespace penstock::train::cuda {
+
+/// Matrix products through cuBLASLt with a workspace of the plan's. The algorithm of each shape is chosen once, among
+/// those that give the same bits every time; descriptors are made then, and later calls allocate nothing.
+template <class T>
+class products {
+ public:
+  explicit products(std::span<std::byte> workspace);
+  products(products&&) noexcept;
+  ~products();
+  void multiply(cudaStream_t stream, const product& what, const T* a, const T* b, T* c, const T* bias);
+
+ private:
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+}  // namespace penstock::train::cuda
