@@ -6,7 +6,8 @@
 
 namespace penstock::io {
 
-template <herr_t (*Close)(hid_t)> struct identifier_traits {
+template <herr_t (*Close)(hid_t)>
+struct identifier_traits {
   using native_type = hid_t;
   static hid_t empty() noexcept { return -1; }
   static void release(hid_t id) noexcept {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace penstock::io {
@@ -36,14 +37,16 @@ struct filter {
 struct dataset_info {
   std::string path;
   std::vector<std::uint64_t> shape;
-  std::optional<element_type> element;  ///< absent where the type is no plain array of numbers; `type_text` says what it is
-  std::string type_text;                ///< for people: "float32", "string of 5 bytes", "compound {a: int32, b: float64}"
+  std::optional<element_type>
+      element;            ///< absent where the type is no plain array of numbers; `type_text` says what it is
+  std::string type_text;  ///< for people: "float32", "string of 5 bytes", "compound {a: int32, b: float64}"
   io::layout layout = io::layout::contiguous;
   std::vector<std::uint64_t> chunk_shape;  ///< empty unless chunked
   std::vector<filter> filters;
   std::uint64_t stored_bytes = 0;
   io::access access = io::access::locked;
-  std::string reason;  ///< why this access, one clause
+  std::string reason;      ///< why this access, one clause
+  std::string unreadable;  ///< why its values cannot be read and what helps; empty where they can
 };
 
 std::string_view name_of(layout) noexcept;

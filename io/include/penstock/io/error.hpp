@@ -15,11 +15,11 @@ struct row_range {
 
 /// Where in the world of files something went wrong. Empty members are unknown or do not apply.
 struct error_context {
-  std::string file;
-  std::string dataset;
-  row_range rows;
-  std::string hdf5;  ///< libhdf5's own messages, innermost last, one line each
-  int system = 0;    ///< errno, or 0
+  std::string file{};
+  std::string dataset{};
+  row_range rows{};
+  std::string hdf5{};  ///< libhdf5's own messages, innermost last, one line each
+  int system = 0;      ///< errno, or 0
 };
 
 /// A file could not be opened, understood or read. what() is one sentence: what, where, what would help.

@@ -31,22 +31,22 @@ struct memory_item {
   std::size_t bytes = 0;
 };
 
-/// What a reader did so far.
+/// What the reads of a reader did so far; opening does not count.
 struct read_statistics {
   std::uint64_t stored_bytes = 0;   ///< read from files
   std::uint64_t decoded_bytes = 0;  ///< put out by decoders
   std::uint64_t chunks_decoded = 0;
-  std::uint64_t locked_bytes = 0;   ///< that libhdf5 read, under its mutex
-  double read_seconds = 0;          ///< in positioned reads, summed over threads
-  double decode_seconds = 0;        ///< in decoders, summed over threads
-  double lock_seconds = 0;          ///< inside or waiting for libhdf5's mutex, summed over threads
+  std::uint64_t locked_bytes = 0;  ///< that libhdf5 read, under its mutex
+  double read_seconds = 0;         ///< in positioned reads, summed over threads
+  double decode_seconds = 0;       ///< in decoders, summed over threads
+  double lock_seconds = 0;         ///< inside or waiting for libhdf5's mutex, summed over threads
 };
 
 /// The rows of one field: an ordered list of datasets (segments) joined by row, with one type and one row shape.
 ///
-/// Opening describes each dataset and builds its chunk index; reserve() allocates what reading needs, and reads allocate no
-/// bulk memory. Rows are given as they are stored: element() says in which type and byte order. Reading is thread-safe, up
-/// to `concurrency` reads at once; more wait for their turn.
+/// Opening describes each dataset and builds its chunk index; reserve() allocates what reading needs, and reads
+/// allocate no bulk memory. Rows are given as they are stored: element() says in which type and byte order. Reading is
+/// thread-safe, up to `concurrency` reads at once; more wait for their turn.
 class row_reader {
  public:
   /// Throws io::error: a file or dataset is missing, segments differ in type or row shape, a type is not readable.
@@ -56,7 +56,8 @@ class row_reader {
   ~row_reader();
 
   std::uint64_t rows() const noexcept;
-  /// Shape of one row: the dataset's extents after the row axis. Fixed strings and opaque data gain a last axis of bytes.
+  /// Shape of one row: the dataset's extents after the row axis. Fixed strings and opaque data gain a last axis of
+  /// bytes.
   const std::vector<std::uint64_t>& row_shape() const noexcept;
   /// Type and byte order of the elements that read() gives.
   const element_type& element() const noexcept;
@@ -75,10 +76,11 @@ class row_reader {
   /// The segment that holds `row` (< rows()).
   const segment& segment_of(std::uint64_t row) const;
 
-  /// Bulk host memory that the reader would hold with `resources`, itemised: chunk index (held already), scratch, cache of
-  /// decoded chunks. Pure: allocates nothing.
+  /// Bulk host memory that the reader would hold with `resources`, itemised: chunk index (held already), scratch, cache
+  /// of decoded chunks. Pure: allocates nothing.
   std::vector<memory_item> memory(const read_resources& resources) const;
-  /// Decoded bytes of the chunks that one read can cut at its two ends; 0 where no chunk is ever decoded twice.
+  /// Decoded bytes of the chunks that an end of a read can cut: one row of chunks. 0 where no chunk is ever decoded
+  /// twice.
   std::size_t cut_bytes() const noexcept;
   /// Allocates what memory(resources) says. Call once before the first read (a read without it reserves for one).
   /// Not thread-safe. Throws io::error where memory is refused.

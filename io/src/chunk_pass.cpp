@@ -1,0 +1,173 @@
+#include "chunk_pass.hpp"
+
+#include <fmt/format.h>
+
+namespace penstock::io {
+
+chunked_reader::pass::pass(const chunked_reader& reader, const read_request& request, scratch& s)
+    : reader_(reader),
+      request_(request),
+      scratch_(s),
+      file_(reader.world_.open_raw(reader.file_)),
+      reads_(*file_, reader.world_.count) {}
+
+void chunked_reader::pass::run() {
+  const auto& part = request_.part;
+  const auto& chunk = reader_.grid_.chunk_shape();
+  extents first{}, last{};
+  for (std::size_t k = 0; k < part.rank; ++k) {
+    first[k] = part.start[k] / chunk[k];
+    last[k] = (part.start[k] + part.count[k] - 1) / chunk[k];
+  }
+  for (auto at = first;;) {
+    visit(at);
+    std::size_t k = part.rank;
+    while (k > 0 && at[k - 1] == last[k - 1]) {
+      --k;
+      at[k] = first[k];
+    }
+    if (k == 0) break;
+    ++at[k - 1];
+  }
+  decode_gathered();
+  reads_.flush();
+}
+
+void chunked_reader::pass::visit(const extents& at) {
+  const auto number = reader_.grid_.number(at);
+  const auto& entry = reader_.index_[number];
+  const auto inside = reader_.grid_.inside(at);
+  const auto wanted = intersection(inside, request_.part);
+  const auto axis = request_.row_axis;
+  try {
+    if (entry.address == chunk_entry::missing)
+      fill_box(wanted.count, wanted.rank, request_.strides, reader_.fill_value_, request_.at(wanted.start));
+    else if (reader_.is_plain(entry, inside))
+      read_plain(entry, inside, wanted);
+    else if (reader_.world_.cache && wanted.count[axis] != inside.count[axis])
+      read_cut(number, inside, wanted);
+    else
+      gather(number);
+  } catch (failure& e) {
+    if (!e.rows) e.rows = row_range{inside.start[axis], inside.count[axis]};
+    throw;
+  }
+}
+
+void chunked_reader::pass::read_plain(const chunk_entry& entry, const box& inside, const box& wanted) {
+  if (entry.bytes < reader_.chunk_bytes_)
+    throw failure(fmt::format("a chunk without filters holds {} of {} bytes; copy or write the file again", entry.bytes,
+                              reader_.chunk_bytes_));
+  stored_box stored{entry.address, wanted.rank, wanted.count, reader_.chunk_strides_, reader_.value_bytes_};
+  for (std::size_t k = 0; k < wanted.rank; ++k)
+    stored.offset += (wanted.start[k] - inside.start[k]) * reader_.chunk_strides_[k];
+  read_stored(stored, request_.at(wanted.start), request_.strides, scratch_.stored(), reads_);
+}
+
+void chunked_reader::pass::read_cut(std::uint64_t number, const box& inside, const box& wanted) {
+  const auto rows = inside.count[request_.row_axis];
+  auto lease = reader_.world_.cache->acquire({reader_.number_, number}, rows);
+  if (!lease) return gather(number);
+  const auto chunk = lease->bytes().first(reader_.chunk_bytes_);
+  if (lease->must_decode()) {
+    decode_to_slot(number, inside, chunk);
+    lease->publish();
+  }
+  copy_out(chunk.data(), inside, wanted);
+  lease->used(wanted.count[request_.row_axis]);
+}
+
+void chunked_reader::pass::gather(std::uint64_t number) {
+  const auto& entry = reader_.index_[number];
+  if (gathered_count_ > 0) {
+    const auto& last = reader_.index_[gathered_[gathered_count_ - 1]];
+    const bool follows = last.address + last.bytes == entry.address;
+    if (!follows || gathered_count_ == most_gathered || gathered_bytes_ + entry.bytes > scratch_.stored().size())
+      decode_gathered();
+  }
+  gathered_[gathered_count_++] = number;
+  gathered_bytes_ += entry.bytes;
+}
+
+void chunked_reader::pass::decode_gathered() {
+  if (gathered_count_ == 0) return;
+  const std::size_t count = gathered_count_;
+  const auto bytes = gathered_bytes_;
+  gathered_count_ = 0;
+  gathered_bytes_ = 0;
+  const auto axis = request_.row_axis;
+  std::uint64_t number = gathered_[0];
+  try {
+    const auto& first = reader_.index_[number];
+    auto stored = count == 1 ? read_chunk(first) : std::span<const std::byte>{};
+    if (count > 1) {
+      reads_.read_now(first.address, scratch_.stored().first(bytes));
+      stored = scratch_.stored().first(bytes);
+    }
+    for (std::size_t n = 0; n < count; ++n) {
+      number = gathered_[n];
+      const auto size = reader_.index_[number].bytes;
+      decode_to_request(number, stored.first(size));
+      stored = stored.subspan(size);
+    }
+  } catch (failure& e) {
+    const auto inside = reader_.grid_.inside(reader_.grid_.position(number));
+    if (!e.rows) e.rows = row_range{inside.start[axis], inside.count[axis]};
+    throw;
+  }
+}
+
+std::span<const std::byte> chunked_reader::pass::read_chunk(const chunk_entry& entry) {
+  if (entry.address > file_->bytes() || entry.bytes > file_->bytes() - entry.address)
+    throw failure(fmt::format(
+        "a chunk of {} bytes at byte {} lies past the end of the file, which is truncated: copy or write it again",
+        entry.bytes, entry.address));
+  const auto stored = scratch_.stored().first(entry.bytes);
+  reads_.read_now(entry.address, stored);
+  return stored;
+}
+
+void chunked_reader::pass::decode_to_request(std::uint64_t number, std::span<const std::byte> stored) {
+  const auto inside = reader_.grid_.inside(reader_.grid_.position(number));
+  const auto wanted = intersection(inside, request_.part);
+  std::byte* out = request_.at(wanted.start);
+  const auto plan =
+      plan_runs(wanted.count, wanted.rank, reader_.chunk_strides_, request_.strides, reader_.value_bytes_);
+  try {
+    if (plan.loops == 0 && plan.run_bytes == reader_.chunk_bytes_) {
+      decode(number, inside, stored, {out, reader_.chunk_bytes_});
+    } else {
+      const auto chunk = scratch_.decoded().first(reader_.chunk_bytes_);
+      decode(number, inside, stored, chunk);
+      copy_out(chunk.data(), inside, wanted);
+    }
+  } catch (const not_decodable&) {
+    reader_.library_.read({wanted, request_.row_axis, out, request_.strides}, scratch_);
+  }
+}
+
+void chunked_reader::pass::decode_to_slot(std::uint64_t number, const box& inside, std::span<std::byte> chunk) {
+  decode_gathered();  // its bytes would lie where the next read goes
+  try {
+    decode(number, inside, read_chunk(reader_.index_[number]), chunk);
+  } catch (const not_decodable&) {
+    reader_.library_.read({inside, request_.row_axis, chunk.data(), reader_.chunk_strides_}, scratch_);
+  }
+}
+
+void chunked_reader::pass::decode(std::uint64_t number, const box& inside, std::span<const std::byte> stored,
+                                  std::span<std::byte> chunk) {
+  const stopwatch watch(reader_.world_.count.decode_nanoseconds);
+  reader_.filters_.decode(stored, reader_.mask_of(reader_.index_[number], inside), chunk, scratch_.workspace());
+  reader_.world_.count.decoded_bytes.fetch_add(chunk.size(), std::memory_order_relaxed);
+  reader_.world_.count.chunks_decoded.fetch_add(1, std::memory_order_relaxed);
+}
+
+void chunked_reader::pass::copy_out(const std::byte* chunk, const box& inside, const box& wanted) {
+  for (std::size_t k = 0; k < wanted.rank; ++k)
+    chunk += (wanted.start[k] - inside.start[k]) * reader_.chunk_strides_[k];
+  copy_runs(plan_runs(wanted.count, wanted.rank, reader_.chunk_strides_, request_.strides, reader_.value_bytes_), chunk,
+            request_.at(wanted.start));
+}
+
+}  // namespace penstock::io

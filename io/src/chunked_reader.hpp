@@ -1,0 +1,48 @@
+#pragma once
+
+#include "chunk_index.hpp"
+#include "dataset_reader.hpp"
+#include "filters/filter_chain.hpp"
+#include "library_reader.hpp"
+#include "strided_read.hpp"
+
+namespace penstock::io {
+
+/// Reads chunks by positioned reads and decodes them on the calling thread, outside libhdf5.
+class chunked_reader final : public dataset_reader {
+ public:
+  /// `number` names the dataset in the world's cache and set of open ones.
+  chunked_reader(read_world& world, std::size_t file, std::size_t number, dataset_description description,
+                 chunk_grid grid, chunk_index index);
+
+  reader_memory memory() const override;
+  void read(const read_request& request, scratch& s) const override;
+
+  /// The first stored chunk, decoded, for a comparison with libhdf5; nothing where no chunk is stored or decoding
+  /// fails.
+  struct sample {
+    box inside;
+    std::vector<std::byte> values;
+  };
+  std::optional<sample> first_chunk() const;
+
+ private:
+  class pass;  // one read
+
+  bool is_plain(const chunk_entry& entry, const box& inside) const noexcept;
+  std::uint32_t mask_of(const chunk_entry& entry, const box& inside) const noexcept;
+
+  read_world& world_;
+  std::size_t file_, number_;
+  chunk_grid grid_;
+  chunk_index index_;
+  filter_chain filters_;
+  std::size_t value_bytes_, chunk_bytes_;
+  extents chunk_strides_{};
+  bool partial_unfiltered_;
+  std::vector<std::byte> fill_value_;
+  std::size_t largest_stored_ = 0;  // of the chunks that lie inside the file
+  library_reader library_;          // for chunks that the decoders do not know
+};
+
+}  // namespace penstock::io

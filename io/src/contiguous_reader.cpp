@@ -1,0 +1,38 @@
+#include "contiguous_reader.hpp"
+
+#include "strided_read.hpp"
+
+#include <algorithm>
+
+namespace penstock::io {
+
+contiguous_reader::contiguous_reader(read_world& world, std::size_t file, const dataset_description& d)
+    : world_(world),
+      file_(file),
+      offset_(d.offset),
+      rank_(d.rank),
+      value_bytes_(d.value.bytes),
+      fill_value_(d.fill_value) {
+  extents shape{};
+  std::copy(d.info.shape.begin(), d.info.shape.end(), shape.begin());
+  strides_ = packed_strides(shape, rank_, value_bytes_);
+}
+
+reader_memory contiguous_reader::memory() const {
+  reader_memory m;
+  m.scratch.stored_bytes = std::size_t{256} << 10;  // only reads of a part of each row need it
+  return m;
+}
+
+void contiguous_reader::read(const read_request& request, scratch& s) const {
+  const auto& part = request.part;
+  if (!offset_) return fill_box(part.count, part.rank, request.strides, fill_value_, request.out);
+  stored_box stored{*offset_, rank_, part.count, strides_, value_bytes_};
+  for (std::size_t k = 0; k < rank_; ++k) stored.offset += part.start[k] * strides_[k];
+  const auto file = world_.open_raw(file_);
+  merged_reads reads(*file, world_.count);
+  read_stored(stored, request.out, request.strides, s.stored(), reads);
+  reads.flush();
+}
+
+}  // namespace penstock::io

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "dataset_reader.hpp"
+#include "describe.hpp"
+#include "read_world.hpp"
+
+namespace penstock::io {
+
+/// Reads values that lie in one piece of the file, in C order; or fill values where nothing is stored.
+class contiguous_reader final : public dataset_reader {
+ public:
+  contiguous_reader(read_world& world, std::size_t file, const dataset_description& description);
+
+  reader_memory memory() const override;
+  void read(const read_request& request, scratch& s) const override;
+
+ private:
+  read_world& world_;
+  std::size_t file_;
+  std::optional<std::uint64_t> offset_;
+  std::size_t rank_, value_bytes_;
+  extents strides_{};
+  std::vector<std::byte> fill_value_;
+};
+
+}  // namespace penstock::io

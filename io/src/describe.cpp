@@ -1,0 +1,172 @@
+#include "describe.hpp"
+
+#include "box.hpp"
+#include "filters/filter_chain.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace penstock::io {
+namespace {
+
+void describe_space(dataset_description& d, hid_t dataset) {
+  const space_id space(checked(H5Dget_space(dataset), "its shape cannot be read"));
+  d.null = H5Sget_simple_extent_type(space.native()) == H5S_NULL;
+  if (d.null) return;
+  d.rank = static_cast<std::size_t>(checked(H5Sget_simple_extent_ndims(space.native()), "its rank cannot be read"));
+  if (d.rank > max_rank) throw failure(fmt::format("it has {} axes; HDF5 allows {}", d.rank, max_rank));
+  d.info.shape.resize(d.rank);
+  if (d.rank > 0) {
+    std::array<hsize_t, max_rank> extents{};
+    checked(H5Sget_simple_extent_dims(space.native(), extents.data(), nullptr), "its shape cannot be read");
+    std::copy_n(extents.begin(), d.rank, d.info.shape.begin());
+  }
+  std::uint64_t bytes = std::max(d.value.bytes, d.value.stored_bytes);
+  bool empty = std::find(d.info.shape.begin(), d.info.shape.end(), 0u) != d.info.shape.end();
+  for (const auto extent : d.info.shape)
+    if (!empty && __builtin_mul_overflow(bytes, extent, &bytes))
+      throw failure("its shape holds more bytes than can be addressed; the header is damaged");
+}
+
+void describe_layout(dataset_description& d, hid_t dataset, hid_t creation) {
+  switch (H5Pget_layout(creation)) {
+    case H5D_COMPACT: d.info.layout = layout::compact; break;
+    case H5D_CONTIGUOUS: d.info.layout = layout::contiguous; break;
+    case H5D_CHUNKED: d.info.layout = layout::chunked; break;
+    case H5D_VIRTUAL: d.info.layout = layout::virtual_dataset; break;
+    default: throw failure("its layout cannot be understood", 0, library_messages());
+  }
+  d.info.stored_bytes = H5Dget_storage_size(dataset);
+  if (d.info.layout == layout::contiguous) {
+    d.external_files = static_cast<std::size_t>(std::max(0, H5Pget_external_count(creation)));
+    // Where nothing is stored, HDF5 1.10 adds the user block to "no address".
+    if (d.external_files == 0 && d.info.stored_bytes > 0)
+      if (const haddr_t offset = H5Dget_offset(dataset); offset != HADDR_UNDEF) d.offset = offset;
+  }
+  if (d.info.layout != layout::chunked) return;
+  std::array<hsize_t, max_rank> extents{};
+  const int rank =
+      checked(H5Pget_chunk(creation, static_cast<int>(max_rank), extents.data()), "its chunk shape cannot be read");
+  if (static_cast<std::size_t>(rank) != d.rank)
+    throw failure("its chunks have another rank than its shape; the header is damaged");
+  d.info.chunk_shape.assign(extents.begin(), extents.begin() + rank);
+  if (std::find(d.info.chunk_shape.begin(), d.info.chunk_shape.end(), 0u) != d.info.chunk_shape.end())
+    throw failure("its chunks have an extent of 0; the header is damaged");
+  unsigned options = 0;
+  if (H5Pget_chunk_opts(creation, &options) >= 0)
+    d.partial_chunks_unfiltered = (options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS) != 0;
+}
+
+void describe_filters(dataset_description& d, hid_t creation) {
+  const int count = checked(H5Pget_nfilters(creation), "its filters cannot be read");
+  for (int n = 0; n < count; ++n) {
+    unsigned flags = 0, config = 0;
+    std::size_t values = 0;
+    std::array<char, 64> name{};
+    // Asked twice: the number of values is the file's to choose.
+    checked(H5Pget_filter2(creation, static_cast<unsigned>(n), &flags, &values, nullptr, 0, nullptr, &config),
+            "its filters cannot be read");
+    filter f;
+    f.values.resize(values);
+    f.id = checked(H5Pget_filter2(creation, static_cast<unsigned>(n), &flags, &values, f.values.data(), name.size(),
+                                  name.data(), &config),
+                   "its filters cannot be read");
+    name.back() = '\0';
+    f.name = filter_name(f.id, name.data());
+    d.info.filters.push_back(std::move(f));
+  }
+}
+
+void describe_fill(dataset_description& d, hid_t creation) {
+  if (!d.value.element) return;
+  d.fill_value.assign(d.value.bytes, std::byte{});
+  H5D_fill_value_t status = H5D_FILL_VALUE_DEFAULT;
+  H5D_fill_time_t time = H5D_FILL_TIME_IFSET;
+  H5Pget_fill_time(creation, &time);
+  if (H5Pfill_value_defined(creation, &status) < 0) status = H5D_FILL_VALUE_DEFAULT;
+  if (time == H5D_FILL_TIME_NEVER)
+    d.fill = fill_kind::zero;
+  else if (status == H5D_FILL_VALUE_UNDEFINED)
+    d.fill = fill_kind::undefined;
+  else if (status == H5D_FILL_VALUE_USER_DEFINED)
+    checked(H5Pget_fill_value(creation, d.value.memory.native(), d.fill_value.data()), "its fill value cannot be read");
+}
+
+void choose(dataset_description& d, access how, std::string reason) {
+  d.info.access = how;
+  d.info.reason = std::move(reason);
+}
+
+void choose_access(dataset_description& d) {
+  if (d.null) return choose(d, access::staged, "it holds no value");
+  if (!d.value.element) return choose(d, access::locked, d.value.refusal);
+  if (d.values() == 0) return choose(d, access::direct, "it holds no rows");
+  if (d.info.layout == layout::compact) return choose(d, access::staged, "compact: it lies in the object's header");
+  if (!d.value.conversion.empty()) return choose(d, access::locked, d.value.conversion);
+  if (d.info.layout == layout::virtual_dataset) return choose(d, access::locked, "virtual: libhdf5 finds its sources");
+  if (d.external_files > 0) return choose(d, access::locked, "its data are in external files, which libhdf5 finds");
+  if (d.fill == fill_kind::undefined && d.info.stored_bytes == 0)
+    return choose(d, access::locked, "nothing is stored and it has no fill value");
+  if (d.info.layout == layout::contiguous)
+    return choose(d, access::direct, d.offset ? "contiguous" : "nothing is stored: fill values");
+  if (auto why = why_not_decodable(d.info.filters, chunk_bytes(d)); !why.empty()) return choose(d, access::locked, why);
+  choose(d, access::direct, d.info.filters.empty() ? "chunked, no filter" : "chunked, its filters are decoded here");
+}
+
+}  // namespace
+
+std::uint64_t dataset_description::values() const noexcept {
+  if (null) return 0;
+  std::uint64_t count = 1;
+  for (const auto extent : info.shape) count *= extent;
+  return count;
+}
+
+std::uint64_t chunk_bytes(const dataset_description& d) {
+  std::uint64_t bytes = d.value.stored_bytes;
+  for (const auto extent : d.info.chunk_shape)
+    if (__builtin_mul_overflow(bytes, extent, &bytes)) throw failure("its chunks are too large; the header is damaged");
+  return bytes;
+}
+
+dataset_description describe_dataset(hid_t dataset, std::string path) {
+  const library_guard guard;
+  dataset_description d;
+  d.info.path = std::move(path);
+  const type_id stored(checked(H5Dget_type(dataset), "its datatype cannot be read"));
+  d.value = describe_type(stored.native());
+  d.info.element = d.value.element;
+  d.info.type_text = d.value.text;
+  d.info.unreadable = d.value.refusal;
+  const property_id creation(checked(H5Dget_create_plist(dataset), "its properties cannot be read"));
+  describe_space(d, dataset);
+  if (d.null) d.info.unreadable = "its dataspace is null: it holds no value";
+  describe_layout(d, dataset, creation.native());
+  describe_filters(d, creation.native());
+  describe_fill(d, creation.native());
+  choose_access(d);
+  return d;
+}
+
+dataset_id open_dataset(hid_t file, const std::string& path) {
+  const library_guard guard;
+  const object_id object(H5Oopen(file, path.c_str(), H5P_DEFAULT));
+  if (!object) {
+    const auto messages = library_messages();
+    const auto last = messages.substr(messages.rfind('\n') + 1);
+    const bool missing =
+        messages.find("doesn't exist") != std::string::npos || messages.find("not found") != std::string::npos;
+    throw failure(missing ? "there is no such dataset in the file"
+                          : fmt::format("it cannot be opened ({}); check the file with h5dump -H", last),
+                  0, messages);
+  }
+  if (H5Iget_type(object.native()) == H5I_GROUP)
+    throw failure("it is a group, no dataset; name one of the datasets in it");
+  dataset_id dataset(H5Dopen2(file, path.c_str(), H5P_DEFAULT));
+  if (!dataset) throw failure("it is no dataset that can be opened", 0, library_messages());
+  return dataset;
+}
+
+}  // namespace penstock::io

@@ -1,0 +1,45 @@
+#pragma once
+
+#include "value_type.hpp"
+
+#include <penstock/io/dataset_info.hpp>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace penstock::io {
+
+/// What values that were never written read as.
+enum class fill_kind {
+  value,      ///< the fill value
+  zero,       ///< zeros: libhdf5 leaves the reader's memory as it is
+  undefined,  ///< libhdf5 refuses where nothing at all is stored
+};
+
+/// A dataset as the readers need to know it.
+struct dataset_description {
+  dataset_info info;
+  value_type value;
+  std::size_t rank = 0;                 ///< of the dataspace; info.shape has its extents
+  bool null = false;                    ///< no dataspace: no value at all
+  std::optional<std::uint64_t> offset;  ///< of contiguous data in the file, user block included
+  std::size_t external_files = 0;
+  fill_kind fill = fill_kind::value;
+  std::vector<std::byte> fill_value;       ///< one value as it is read; zeros by default
+  bool partial_chunks_unfiltered = false;  ///< H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS
+
+  std::uint64_t values() const noexcept;  ///< product of the extents; 1 for a scalar
+};
+
+/// Describes the open dataset and chooses how it is read. Throws failure.
+dataset_description describe_dataset(hid_t dataset, std::string path);
+
+/// Bytes of one chunk without filters. Throws failure where the header's numbers overflow.
+std::uint64_t chunk_bytes(const dataset_description& d);
+
+/// Opens the dataset at `path` in the file. Throws failure that says what is there instead.
+dataset_id open_dataset(hid_t file, const std::string& path);
+
+}  // namespace penstock::io

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "decoder.hpp"
+
+#include <penstock/config.hpp>
+#include <penstock/handle.hpp>
+
+#if PENSTOCK_HAS_LIBDEFLATE
+#include <libdeflate.h>
+#endif
+
+namespace penstock::io {
+
+#if PENSTOCK_HAS_LIBDEFLATE
+struct inflater_traits {
+  using native_type = libdeflate_decompressor*;
+  static native_type empty() noexcept { return nullptr; }
+  static void release(native_type d) noexcept { libdeflate_free_decompressor(d); }
+};
+#endif
+
+/// State of the decoder libraries that is dear to make: made once per workspace.
+struct decode_workspace::contexts {
+#if PENSTOCK_HAS_LIBDEFLATE
+  handle<inflater_traits> inflater{libdeflate_alloc_decompressor()};
+#endif
+};
+
+}  // namespace penstock::io

@@ -1,0 +1,84 @@
+#include "filter_chain.hpp"
+
+#include "../failure.hpp"
+#include "registry.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace penstock::io {
+namespace {
+
+constexpr std::size_t max_filters = 32;                            // H5Z_MAX_NFILTERS: one bit each in a chunk's mask
+constexpr std::uint64_t max_chunk_bytes = std::uint64_t{1} << 30;  // scratch memory is planned in chunks
+
+}  // namespace
+
+std::string why_not_decodable(const std::vector<filter>& filters, std::uint64_t chunk_bytes) {
+  if (filters.size() > max_filters) return fmt::format("it has {} filters", filters.size());
+  if (!filters.empty() && chunk_bytes > max_chunk_bytes) return "its chunks are larger than 1 GiB";
+  std::size_t compressors = 0;
+  for (const auto& f : filters) {
+    const auto d = make_decoder(f);
+    if (!d) return fmt::format("filter {} ({}) is decoded by libhdf5", f.id, f.name);
+    compressors += d->compresses();
+  }
+  // The size between two compressors is known to neither.
+  return compressors > 1 ? "it is compressed twice" : "";
+}
+
+filter_chain::filter_chain(const std::vector<filter>& filters, std::size_t chunk_bytes) : chunk_bytes_(chunk_bytes) {
+  for (const auto& f : filters) decoders_.push_back(make_decoder(f));
+}
+
+std::size_t filter_chain::spares() const noexcept {
+  std::size_t writing = 0;
+  for (const auto& d : decoders_) writing += d->writes() || d->stored_bytes(0) > 0;
+  return std::min<std::size_t>(writing > 0 ? writing - 1 : 0, 2);
+}
+
+std::size_t filter_chain::spare_bytes(std::size_t stored) const noexcept {
+  std::size_t bytes = chunk_bytes_;
+  for (const auto& d : decoders_) bytes = d->stored_bytes(bytes);
+  return std::max(bytes, stored);
+}
+
+void filter_chain::decode(std::span<const std::byte> stored, std::uint32_t mask, std::span<std::byte> chunk,
+                          decode_workspace& workspace) const {
+  std::array<std::size_t, max_filters>
+      input_bytes{};  // of each filter, when the chunk was written; right up to a compressor
+  std::size_t bytes = chunk_bytes_, writing = 0;
+  for (std::size_t n = 0; n < decoders_.size(); ++n) {
+    if (mask >> n & 1) continue;
+    input_bytes[n] = bytes;
+    bytes = decoders_[n]->stored_bytes(bytes);
+    writing += decoders_[n]->writes();
+  }
+  auto current = stored;
+  std::size_t next_spare = 0;
+  for (std::size_t n = decoders_.size(); n-- > 0;) {
+    if (mask >> n & 1) continue;
+    const auto& d = *decoders_[n];
+    const std::size_t size = d.compresses() ? input_bytes[n] : d.decoded_bytes(current.size());
+    std::span<std::byte> out;
+    if (d.writes()) {
+      if (--writing == 0 && size == chunk.size()) {
+        out = chunk;
+      } else {
+        out = workspace.spare(next_spare);
+        next_spare ^= 1;
+        if (size > out.size()) throw failure("its stored size does not fit its chunk; copy or write the file again");
+        out = out.first(size);
+      }
+    }
+    current = d.decode(current, out, workspace);
+  }
+  if (current.size() < chunk.size())
+    throw failure(fmt::format("it holds {} of {} bytes; copy or write the file again", current.size(), chunk.size()));
+  if (current.data() != chunk.data()) std::memcpy(chunk.data(), current.data(), chunk.size());
+}
+
+}  // namespace penstock::io

@@ -1,0 +1,37 @@
+#include "library.hpp"
+
+namespace penstock::io {
+namespace {
+
+// libhdf5 keeps process-wide state without a lock of its own in most builds, so what guards it is process-wide too.
+std::recursive_mutex& library_mutex() {
+  static std::recursive_mutex mutex;
+  return mutex;
+}
+
+}  // namespace
+
+library_guard::library_guard() : lock_(library_mutex()) {
+  if (H5Eget_auto2(H5E_DEFAULT, &print_, &print_data_) < 0) print_ = nullptr;
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+}
+
+library_guard::~library_guard() {
+  if (print_ != nullptr) H5Eset_auto2(H5E_DEFAULT, print_, print_data_);
+}
+
+std::string library_messages() {
+  std::string text;
+  const auto append = [](unsigned, const H5E_error2_t* entry, void* out) -> herr_t {
+    auto& lines = *static_cast<std::string*>(out);
+    if (entry->desc == nullptr) return 0;
+    if (!lines.empty()) lines += '\n';
+    lines += entry->desc;
+    return 0;
+  };
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, append, &text);
+  H5Eclear2(H5E_DEFAULT);
+  return text;
+}
+
+}  // namespace penstock::io

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "failure.hpp"
+
+#include <hdf5.h>
+
+#include <mutex>
+#include <string>
+
+namespace penstock::io {
+
+/// Holds libhdf5 for the calling thread: every call into it, closes too, is made while one of these lives, since builds
+/// of libhdf5 are often not thread-safe. Recursive. While held, libhdf5 prints nothing; the caller's own setting is put
+/// back.
+class library_guard {
+ public:
+  library_guard();
+  ~library_guard();
+  library_guard(const library_guard&) = delete;
+  library_guard& operator=(const library_guard&) = delete;
+
+ private:
+  std::unique_lock<std::recursive_mutex> lock_;
+  H5E_auto2_t print_ = nullptr;
+  void* print_data_ = nullptr;
+};
+
+/// The messages on libhdf5's error stack, outermost first, one a line; empties the stack. Needs the guard.
+std::string library_messages();
+
+/// `result`, or a failure with `sentence` and libhdf5's messages where it is negative. Needs the guard.
+template <class Result>
+Result checked(Result result, const char* sentence) {
+  if (result < 0) throw failure(sentence, 0, library_messages());
+  return result;
+}
+
+}  // namespace penstock::io

@@ -1,0 +1,57 @@
+#include "natural_order.hpp"
+
+#include <penstock/io/error.hpp>
+#include <penstock/io/file.hpp>
+#include <penstock/io/location.hpp>
+
+#include <fmt/format.h>
+
+#include <fnmatch.h>
+#include <glob.h>
+#include <algorithm>
+
+namespace penstock::io {
+namespace {
+
+bool has_wildcards(std::string_view text) { return text.find_first_of("*?[") != std::string_view::npos; }
+
+std::vector<std::string> matching_files(const std::string& pattern) {
+  // A name may hold the characters of a pattern: a file that is there is meant as it is written.
+  if (!has_wildcards(pattern) || std::filesystem::exists(pattern)) return {pattern};
+  glob_t found{};
+  const int status = ::glob(pattern.c_str(), GLOB_ERR, nullptr, &found);
+  std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  ::globfree(&found);
+  if (status == GLOB_NOMATCH || (status == 0 && paths.empty()))
+    throw error(fmt::format("no file matches '{}'; check the pattern and the folder", pattern));
+  if (status != 0) throw error(fmt::format("a folder of '{}' cannot be listed; check its permissions", pattern));
+  std::sort(paths.begin(), paths.end(), natural_less);
+  return paths;
+}
+
+std::vector<std::string> matching_datasets(const std::string& path, const std::string& pattern) {
+  if (!has_wildcards(pattern)) return {pattern};
+  const file source(path);
+  if (source.contains(pattern)) return {pattern};
+  std::vector<std::string> names;
+  for (const auto& info : source.datasets())
+    if (::fnmatch(pattern.c_str(), info.path.c_str(), FNM_PATHNAME | FNM_NOESCAPE) == 0) names.push_back(info.path);
+  if (names.empty())
+    throw error(fmt::format("no dataset matches '{}'; penstock-inspect lists what the file holds", pattern),
+                {.file = path, .dataset = {}, .rows = {}, .hdf5 = {}, .system = 0});
+  std::sort(names.begin(), names.end(), natural_less);
+  return names;
+}
+
+}  // namespace
+
+std::vector<location> datasets(std::string_view pattern, std::string_view dataset) {
+  std::vector<location> found;
+  std::string name(dataset);
+  if (!name.starts_with('/')) name = "/" + name;
+  for (const auto& path : matching_files(std::string(pattern)))
+    for (auto& match : matching_datasets(path, name)) found.push_back({path, std::move(match)});
+  return found;
+}
+
+}  // namespace penstock::io

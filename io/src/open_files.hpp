@@ -1,0 +1,72 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+namespace penstock::io {
+
+/// At most `capacity` open things, by number; opened on demand, the least recently used closed first. Thread-safe.
+/// A thread holds one thing of a kind at a time: then waiting for a place always ends.
+template <class Thing>
+class open_files {
+ public:
+  explicit open_files(std::size_t capacity) : capacity_(capacity > 0 ? capacity : 1) {}
+
+  /// The thing of number `key`; `open()` makes it where it is not open. While all places are in use, waits.
+  template <class Open>
+  std::shared_ptr<Thing> acquire(std::size_t key, Open&& open) {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      if (const auto found = places_.find(key); found != places_.end()) {
+        order_.splice(order_.begin(), order_, found->second);
+        return lend(found->second->thing);
+      }
+      if (places_.size() < capacity_ || evict()) break;
+      returned_.wait(lock);
+    }
+    // Opened under the lock: two threads never open the same file, and no more than `capacity_` are open at any time.
+    order_.push_front({key, open()});
+    places_[key] = order_.begin();
+    return lend(order_.front().thing);
+  }
+
+ private:
+  struct place {
+    std::size_t key;
+    std::shared_ptr<Thing> thing;
+    std::size_t users = 0;
+  };
+
+  /// A pointer that tells when its last copy goes.
+  std::shared_ptr<Thing> lend(std::shared_ptr<Thing>& thing) {
+    ++order_.front().users;
+    const std::size_t key = order_.front().key;
+    return std::shared_ptr<Thing>(thing.get(), [this, key](Thing*) {
+      const std::lock_guard lock(mutex_);
+      --places_.at(key)->users;
+      returned_.notify_one();
+    });
+  }
+
+  bool evict() {
+    for (auto p = order_.rbegin(); p != order_.rend(); ++p)
+      if (p->users == 0) {
+        places_.erase(p->key);
+        order_.erase(std::next(p).base());
+        return true;
+      }
+    return false;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable returned_;
+  std::list<place> order_;  // most recently used first
+  std::unordered_map<std::size_t, typename std::list<place>::iterator> places_;
+  std::size_t capacity_;
+};
+
+}  // namespace penstock::io

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "identifier.hpp"
+
+#include <cstdint>
+#include <filesystem>
+
+namespace penstock::io {
+
+/// What says that a path still names the file that was opened before.
+struct file_identity {
+  std::uint64_t device = 0, inode = 0, bytes = 0;
+  std::int64_t modified_seconds = 0, modified_nanoseconds = 0;
+  bool operator==(const file_identity&) const = default;
+};
+
+/// Opens the file for reading with libhdf5's plain POSIX driver and without locking. Throws failure with one sentence.
+file_id open_hdf5(const std::filesystem::path& path);
+
+/// File access properties for reading without locking.
+property_id read_access();
+
+/// Looks at the file without libhdf5: throws failure where it is missing, not readable, no regular file, or not HDF5.
+file_identity probe(const std::filesystem::path& path);
+
+}  // namespace penstock::io

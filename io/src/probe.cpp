@@ -1,0 +1,88 @@
+#include "open_hdf5.hpp"
+#include "raw_file.hpp"
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+namespace penstock::io {
+namespace {
+
+std::string_view open_hint(int code) {
+  switch (code) {
+    case ENOENT: return "there is no such file; check the path";
+    case EACCES: return "no permission to read it; check its mode and its folders'";
+    case ENOTDIR: return "a part of its path is no folder; check the path";
+    case ELOOP: return "its symbolic links lead in a circle";
+    case EMFILE:
+    case ENFILE: return "too many files are open; raise the limit (ulimit -n) or hold fewer open";
+    case ENAMETOOLONG: return "its path is too long";
+    default: return {};
+  }
+}
+
+struct known_format {
+  std::string_view magic, name;
+};
+constexpr std::array<known_format, 13> formats{{
+    {"\x1f\x8b", "a gzip file; unpack it first"},
+    {"PK\x03\x04", "a zip archive (perhaps .npz); unpack it or convert it to HDF5"},
+    {"\x93NUMPY", "a NumPy array; write it to HDF5 with h5py"},
+    {"CDF\x01", "a classic netCDF file; convert it with nccopy -k nc4"},
+    {"CDF\x02", "a classic netCDF file; convert it with nccopy -k nc4"},
+    {"CDF\x05", "a classic netCDF file; convert it with nccopy -k nc4"},
+    {"\x0e\x03\x13\x01", "an HDF4 file; convert it with h4toh5"},
+    {"\x28\xb5\x2f\xfd", "a Zstandard file; unpack it first"},
+    {"BZh", "a bzip2 file; unpack it first"},
+    {"\xfd"
+     "7zXZ",
+     "an xz file; unpack it first"},
+    {"\x89PNG", "a PNG image"},
+    {"\xff\xd8\xff", "a JPEG image"},
+    {"version https://git-lfs", "a Git LFS pointer; fetch the file itself with git lfs pull"},
+}};
+
+[[noreturn]] void refuse_format(int fd, std::uint64_t bytes) {
+  std::array<char, 32> head{};
+  const auto n = ::pread(fd, head.data(), head.size(), 0);
+  const std::string_view start(head.data(), n > 0 ? static_cast<std::size_t>(n) : 0);
+  for (const auto& known : formats)
+    if (start.starts_with(known.magic)) throw failure(fmt::format("it is no HDF5 file, but {}", known.name));
+  if (bytes == 0) throw failure("it is empty, no HDF5 file; write it again");
+  throw failure("it is no HDF5 file: the format's signature is not in it");
+}
+
+}  // namespace
+
+file_identity probe(const std::filesystem::path& path) {
+  // Not blocking: a named pipe without a writer would never open.
+  const handle<descriptor_traits> fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) {
+    const int code = errno;
+    const auto hint = open_hint(code);
+    throw failure(hint.empty() ? fmt::format("it cannot be opened: {}", std::strerror(code)) : std::string(hint), code);
+  }
+  struct stat status {};
+  if (::fstat(fd.native(), &status) != 0) throw failure("its size cannot be read", errno);
+  if (S_ISDIR(status.st_mode))
+    throw failure("it is a folder, no HDF5 file; name the files in it, as FOLDER/*.h5", EISDIR);
+  if (!S_ISREG(status.st_mode)) throw failure("it is no regular file; HDF5 needs one that can be read at any position");
+
+  const auto bytes = static_cast<std::uint64_t>(status.st_size);
+  constexpr std::string_view signature("\x89HDF\r\n\x1a\n", 8);
+  // The signature lies at 0, or after a user block of 512 bytes times a power of two (format specification, II.A).
+  for (std::uint64_t at = 0; at + signature.size() <= bytes; at = at == 0 ? 512 : at * 2) {
+    std::array<char, 8> found{};
+    if (::pread(fd.native(), found.data(), found.size(), static_cast<off_t>(at)) != 8) break;
+    if (std::string_view(found.data(), found.size()) == signature) return identity_of(fd.native());
+  }
+  refuse_format(fd.native(), bytes);
+}
+
+}  // namespace penstock::io

@@ -1,0 +1,43 @@
+#pragma once
+
+#include "chunk_cache.hpp"
+#include "counters.hpp"
+#include "open_files.hpp"
+#include "raw_file.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace penstock::io {
+
+/// A dataset that is open in libhdf5.
+struct library_dataset {
+  file_id file;
+  dataset_id dataset;
+};
+
+/// What the readers of one field share.
+struct read_world {
+  explicit read_world(const read_options& options)
+      : faults(options.faults), raw(options.open_files), library(options.open_files) {}
+
+  struct known_file {
+    std::filesystem::path path;
+    file_identity identity;
+  };
+
+  fault_seam faults;
+  counters count;
+  std::vector<known_file> files;  ///< distinct; readers name them by number
+  open_files<raw_file> raw;
+  open_files<library_dataset> library;  ///< by number of dataset
+  std::unique_ptr<chunk_cache> cache;   ///< null where nothing is kept
+
+  std::shared_ptr<raw_file> open_raw(std::size_t file) {
+    return raw.acquire(file,
+                       [&] { return std::make_shared<raw_file>(files[file].path, files[file].identity, faults); });
+  }
+};
+
+}  // namespace penstock::io

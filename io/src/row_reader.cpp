@@ -1,0 +1,251 @@
+#include <penstock/io/row_reader.hpp>
+
+#include "chunk_index.hpp"
+#include "open_reader.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <mutex>
+#include <stdexcept>
+
+namespace penstock::io {
+namespace {
+
+struct open_segment {
+  std::unique_ptr<dataset_reader> reader;
+  std::size_t rank = 0;
+  extents shape{};
+};
+
+/// What all segments of a field share.
+struct row_format {
+  element_type element;
+  std::vector<std::uint64_t> shape;
+  std::size_t value_bytes = 0, bytes = 0;
+
+  std::string text() const {
+    return fmt::format("[{}] {}{}", fmt::join(shape, ", "), name_of(element.element),
+                       element.swapped ? ", byte-swapped" : "");
+  }
+  bool same_as(const row_format& other) const {
+    return element.element == other.element.element && element.swapped == other.element.swapped && shape == other.shape;
+  }
+};
+
+row_format format_of(const dataset_description& d) {
+  row_format f;
+  f.element = *d.value.element;
+  f.shape.assign(d.info.shape.begin() + (d.rank > 0 ? 1 : 0), d.info.shape.end());
+  f.value_bytes = d.value.bytes;
+  f.bytes = f.value_bytes;
+  for (const auto extent : f.shape)
+    if (__builtin_mul_overflow(f.bytes, extent, &f.bytes))
+      throw failure("a row holds more bytes than can be addressed");
+  f.shape.insert(f.shape.end(), d.value.shape.begin(), d.value.shape.end());
+  return f;
+}
+
+}  // namespace
+
+struct row_reader::impl {
+  impl(std::vector<location> where, const read_options& options) : world(options) {
+    if (where.empty()) throw std::invalid_argument("a row_reader needs one dataset or more; the list is empty");
+    open_files = std::max<std::size_t>(options.open_files, 1);
+    for (auto& l : where) {
+      const auto context = place(l, {});
+      with_context(context, [&] { add(std::move(l)); });
+    }
+    current = {};
+    world.count.reset();  // opening reads samples
+    sum_up();
+  }
+
+  static error_context place(const location& l, row_range rows) {
+    return {.file = l.file.string(), .dataset = l.dataset, .rows = rows, .hdf5 = {}, .system = 0};
+  }
+
+  void add(location where);
+  void open_file_of(const location& where);
+  void sum_up();
+  std::size_t cache_slots(const read_resources& resources) const noexcept;
+  std::vector<memory_item> memory(const read_resources& resources) const;
+  void reserve(const read_resources& resources);
+  void read_segment(std::size_t n, std::uint64_t first, std::uint64_t count, std::byte* out, scratch& s) const;
+  std::size_t number_of_segment(std::uint64_t row) const;
+
+  mutable read_world world;
+  row_format format;
+  std::vector<segment> segments;
+  std::vector<open_segment> opened;
+  std::uint64_t rows = 0;
+  std::size_t open_files = 1;
+  reader_memory needs;  // the largest of each, but the sums of what is held
+  std::unique_ptr<scratch_pool> scratches;
+  std::once_flag reserved;
+
+  struct {
+    std::filesystem::path path;
+    file_id file;
+  } current;  // while opening: segments of one file follow each other
+};
+
+void row_reader::impl::open_file_of(const location& where) {
+  if (current.file && current.path == where.file) return;
+  if (world.faults)
+    if (const fault f = world.faults->before(fault_site::open_file, where.file.native(), 0, 0); f.error != 0)
+      throw failure(fmt::format("it cannot be opened: {}", std::generic_category().message(f.error)), f.error);
+  const auto identity = probe(where.file);
+  current.file = open_hdf5(where.file);
+  current.path = where.file;
+  world.files.push_back({where.file, identity});
+}
+
+void row_reader::impl::add(location where) {
+  open_file_of(where);
+  const auto dataset = open_dataset(current.file.native(), where.dataset);
+  auto d = describe_dataset(dataset.native(), where.dataset);
+  if (!d.info.unreadable.empty()) throw failure(fmt::format("{} is not read: {}", d.info.type_text, d.info.unreadable));
+  auto mine = format_of(d);
+  if (segments.empty())
+    format = std::move(mine);
+  else if (!mine.same_as(format))
+    throw failure(
+        fmt::format("its rows are {}, but those of {}:{} are {}; the datasets of a field need one type and row shape",
+                    mine.text(), segments[0].where.file.string(), segments[0].where.dataset, format.text()));
+  segment s{std::move(where), rows, d.rank > 0 ? d.info.shape[0] : 1, d.info};
+  open_segment o{nullptr, d.rank, {}};
+  std::copy(d.info.shape.begin(), d.info.shape.end(), o.shape.begin());
+  std::uint64_t total_bytes = 0;
+  if (__builtin_add_overflow(rows, s.rows, &rows) ||
+      __builtin_mul_overflow(rows, std::max<std::uint64_t>(format.bytes, 1), &total_bytes))
+    throw failure("the field has more rows than can be counted");
+  o.reader = open_reader(world, world.files.size() - 1, segments.size(), current.file.native(), dataset.native(),
+                         std::move(d), s.info);
+  segments.push_back(std::move(s));
+  opened.push_back(std::move(o));
+}
+
+void row_reader::impl::sum_up() {
+  for (const auto& o : opened) {
+    const auto m = o.reader->memory();
+    needs.scratch.include(m.scratch);
+    needs.index_bytes += m.index_bytes;
+    needs.staged_bytes += m.staged_bytes;
+    needs.cut_chunks = std::max(needs.cut_chunks, m.cut_chunks);
+    needs.chunk_bytes = std::max(needs.chunk_bytes, m.chunk_bytes);
+    needs.library_bytes = std::max(needs.library_bytes, m.library_bytes);
+  }
+  if (needs.cut_chunks == 0) needs.chunk_bytes = 0;
+}
+
+/// No more slots than there are chunks.
+std::size_t row_reader::impl::cache_slots(const read_resources& resources) const noexcept {
+  if (needs.chunk_bytes == 0) return 0;
+  const auto slots = std::max(resources.cache_bytes / needs.chunk_bytes, needs.cut_chunks * resources.concurrency);
+  return std::min(slots, needs.index_bytes / sizeof(chunk_entry));
+}
+
+std::vector<memory_item> row_reader::impl::memory(const read_resources& resources) const {
+  std::vector<memory_item> items;
+  const auto add = [&](const char* name, std::size_t bytes) {
+    if (bytes > 0) items.push_back({name, bytes});
+  };
+  add("chunk index", needs.index_bytes);
+  add("staged datasets", needs.staged_bytes);
+  add("read scratch", resources.concurrency * needs.scratch.bytes());
+  add("decoded chunks", cache_slots(resources) * needs.chunk_bytes);
+  add("libhdf5's chunk caches", needs.library_bytes * std::min(open_files, opened.size()));
+  return items;
+}
+
+void row_reader::impl::reserve(const read_resources& resources) {
+  if (resources.concurrency == 0)
+    throw std::invalid_argument("read_resources::concurrency is 0; one read at a time is the least");
+  with_context(place(segments.front().where, {}), [&] {
+    scratches = std::make_unique<scratch_pool>(resources.concurrency, needs.scratch);
+    const auto slots = cache_slots(resources);
+    world.cache = slots > 0 ? std::make_unique<chunk_cache>(slots, needs.chunk_bytes) : nullptr;
+  });
+}
+
+std::size_t row_reader::impl::number_of_segment(std::uint64_t row) const {
+  const auto after =
+      std::upper_bound(segments.begin(), segments.end(), row, [](auto r, const auto& s) { return r < s.first_row; });
+  auto n = static_cast<std::size_t>(after - segments.begin()) - 1;
+  return n;
+}
+
+void row_reader::impl::read_segment(std::size_t n, std::uint64_t first, std::uint64_t count, std::byte* out,
+                                    scratch& s) const {
+  const auto& o = opened[n];
+  read_request request;
+  request.part.rank = o.rank;
+  request.part.count = o.shape;
+  if (o.rank > 0) {
+    request.part.start[0] = first;
+    request.part.count[0] = count;
+  }
+  request.out = out;
+  request.strides = packed_strides(request.part.count, o.rank, format.value_bytes);
+  const auto& where = segments[n].where;
+  with_context(place(where, {first, count}), [&] { o.reader->read(request, s); });
+}
+
+row_reader::row_reader(std::vector<location> segments, read_options options)
+    : impl_(std::make_unique<impl>(std::move(segments), options)) {}
+row_reader::row_reader(row_reader&&) noexcept = default;
+row_reader& row_reader::operator=(row_reader&&) noexcept = default;
+row_reader::~row_reader() = default;
+
+std::uint64_t row_reader::rows() const noexcept { return impl_->rows; }
+const std::vector<std::uint64_t>& row_reader::row_shape() const noexcept { return impl_->format.shape; }
+const element_type& row_reader::element() const noexcept { return impl_->format.element; }
+std::size_t row_reader::row_bytes() const noexcept { return impl_->format.bytes; }
+
+std::uint64_t row_reader::chunk_rows() const noexcept {
+  const auto& chunk = impl_->segments.front().info.chunk_shape;
+  return chunk.empty() ? 1 : chunk[0];
+}
+
+const std::vector<row_reader::segment>& row_reader::segments() const noexcept { return impl_->segments; }
+
+const row_reader::segment& row_reader::segment_of(std::uint64_t row) const {
+  if (row >= rows()) throw std::invalid_argument(fmt::format("row {} is past the end: there are {} rows", row, rows()));
+  return impl_->segments[impl_->number_of_segment(row)];
+}
+
+std::vector<memory_item> row_reader::memory(const read_resources& resources) const { return impl_->memory(resources); }
+
+std::size_t row_reader::cut_bytes() const noexcept { return impl_->needs.cut_chunks * impl_->needs.chunk_bytes; }
+
+void row_reader::reserve(const read_resources& resources) { impl_->reserve(resources); }
+
+void row_reader::read(std::uint64_t first, std::uint64_t count, std::span<std::byte> out) const {
+  if (first > rows() || count > rows() - first)
+    throw std::invalid_argument(fmt::format("rows {} + {} are past the end: there are {} rows", first, count, rows()));
+  if (out.size() != count * row_bytes())
+    throw std::invalid_argument(fmt::format("{} rows of {} bytes need {} bytes, but {} are given", count, row_bytes(),
+                                            count * row_bytes(), out.size()));
+  if (out.empty()) return;
+  std::call_once(impl_->reserved, [this] {
+    if (!impl_->scratches) impl_->reserve({});
+  });
+  const auto s = impl_->scratches->borrow();
+  auto* to = out.data();
+  for (auto n = impl_->number_of_segment(first); count > 0; ++n) {
+    const auto& part = impl_->segments[n];
+    const auto start = first - part.first_row;
+    const auto some = std::min(count, part.rows - start);
+    if (some == 0) continue;  // a segment without rows
+    impl_->read_segment(n, start, some, to, *s);
+    first += some;
+    count -= some;
+    to += some * row_bytes();
+  }
+}
+
+read_statistics row_reader::statistics() const { return impl_->world.count.snapshot(); }
+
+}  // namespace penstock::io

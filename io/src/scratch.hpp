@@ -1,0 +1,61 @@
+#pragma once
+
+#include "filters/decoder.hpp"
+
+#include <condition_variable>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+namespace penstock::io {
+
+/// Sizes of what one read at a time needs.
+struct scratch_sizes {
+  std::size_t stored_bytes = 0;   ///< as read from the file
+  std::size_t decoded_bytes = 0;  ///< a chunk, or a piece that libhdf5 read
+  std::size_t spares = 0;         ///< buffers between filters
+  std::size_t spare_bytes = 0;
+
+  /// Large enough for both.
+  void include(const scratch_sizes& other) noexcept;
+  std::size_t bytes() const noexcept { return stored_bytes + decoded_bytes + spares * spare_bytes; }
+};
+
+/// Memory of one read.
+class scratch {
+ public:
+  explicit scratch(const scratch_sizes& sizes);
+
+  std::span<std::byte> stored() const noexcept { return {stored_.get(), sizes_.stored_bytes}; }
+  std::span<std::byte> decoded() const noexcept { return {decoded_.get(), sizes_.decoded_bytes}; }
+  decode_workspace& workspace() noexcept { return workspace_; }
+
+ private:
+  scratch_sizes sizes_;
+  std::unique_ptr<std::byte[]> stored_, decoded_;
+  decode_workspace workspace_;
+};
+
+/// A fixed number of scratches, lent one by one. Thread-safe.
+class scratch_pool {
+ public:
+  scratch_pool(std::size_t count, const scratch_sizes& sizes);
+
+  struct give_back {
+    scratch_pool* pool;
+    void operator()(scratch* s) const noexcept;
+  };
+  using lease = std::unique_ptr<scratch, give_back>;
+  /// Waits until one is free.
+  lease borrow();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable returned_;
+  std::vector<scratch> all_;
+  std::vector<scratch*> free_;
+};
+
+}  // namespace penstock::io

@@ -1,0 +1,46 @@
+#pragma once
+
+#include "box.hpp"
+#include "counters.hpp"
+#include "raw_file.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace penstock::io {
+
+/// Reads of one file that go straight to where the bytes belong; neighbours in file and memory become one.
+class merged_reads {
+ public:
+  merged_reads(const raw_file& file, counters& count) noexcept : file_(file), count_(count) {}
+
+  void add(std::uint64_t offset, std::span<std::byte> out);
+  /// To be called at the end: what was added is read by then.
+  void flush();
+
+  /// Reads at once, in order with nothing that was added.
+  void read_now(std::uint64_t offset, std::span<std::byte> out);
+
+ private:
+  const raw_file& file_;
+  counters& count_;
+  std::uint64_t offset_ = 0;
+  std::span<std::byte> out_;
+};
+
+/// A box of values that lie unfiltered in a file.
+struct stored_box {
+  std::uint64_t offset = 0;  ///< of its first value
+  std::size_t rank = 0;
+  extents count{};
+  extents strides{};  ///< in the file
+  std::uint64_t value_bytes = 0;
+};
+
+/// Reads the box to `out`. What is contiguous in both goes there directly; else `buffer` takes the bytes between the
+/// box's first and last value, in pieces that fit it and are not mostly unwanted.
+void read_stored(const stored_box& stored, std::byte* out, const extents& out_strides, std::span<std::byte> buffer,
+                 merged_reads& reads);
+
+}  // namespace penstock::io

@@ -1,0 +1,226 @@
+#include "value_type.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+namespace penstock::io {
+namespace {
+
+constexpr H5T_order_t native_order = std::endian::native == std::endian::little ? H5T_ORDER_LE : H5T_ORDER_BE;
+
+type integer_of(std::size_t bytes, bool is_signed) {
+  if (bytes <= 1) return is_signed ? type::int8 : type::uint8;
+  if (bytes <= 2) return is_signed ? type::int16 : type::uint16;
+  if (bytes <= 4) return is_signed ? type::int32 : type::uint32;
+  return is_signed ? type::int64 : type::uint64;
+}
+
+hid_t native_of(type t) {
+  switch (t) {
+    case type::int8: return H5T_NATIVE_INT8;
+    case type::uint8: return H5T_NATIVE_UINT8;
+    case type::int16: return H5T_NATIVE_INT16;
+    case type::uint16: return H5T_NATIVE_UINT16;
+    case type::int32: return H5T_NATIVE_INT32;
+    case type::uint32: return H5T_NATIVE_UINT32;
+    case type::int64: return H5T_NATIVE_INT64;
+    case type::uint64: return H5T_NATIVE_UINT64;
+    case type::float32: return H5T_NATIVE_FLOAT;
+    default: return H5T_NATIVE_DOUBLE;
+  }
+}
+
+type_id copy_of(hid_t t) { return type_id(checked(H5Tcopy(t), "its datatype cannot be copied")); }
+
+/// Values whose stored bits are the machine's but for byte order.
+void keep_bits(value_type& value, hid_t stored, type element) {
+  const auto order = H5Tget_order(stored);
+  value.element = element_type{element, order != native_order && size_of(element) > 1, 1, numpy_code(element)};
+  value.memory = copy_of(stored);
+  value.bytes = value.stored_bytes;
+}
+
+void convert(value_type& value, type element, std::string why) {
+  value.element = element_type{element, false, 1, numpy_code(element)};
+  value.memory = copy_of(native_of(element));
+  value.bytes = size_of(element);
+  value.conversion = std::move(why);
+}
+
+bool known_order(hid_t t) {
+  const auto order = H5Tget_order(t);
+  return order == H5T_ORDER_LE || order == H5T_ORDER_BE;
+}
+
+void describe_integer(value_type& value, hid_t t) {
+  const bool is_signed = H5Tget_sign(t) == H5T_SGN_2;
+  if (value.stored_bytes > 8) {
+    value.refusal = "integers of more than 8 bytes are not read; store them as int64";
+    return;
+  }
+  const auto element = integer_of(value.stored_bytes, is_signed);
+  const auto precision = H5Tget_precision(t);
+  const bool full = precision == value.stored_bytes * 8 && H5Tget_offset(t) == 0;
+  if (full && size_of(element) == value.stored_bytes && (known_order(t) || value.stored_bytes == 1))
+    keep_bits(value, t, element);
+  else
+    convert(value, element,
+            fmt::format("{}-bit integers in {} bytes are converted by libhdf5", precision, value.stored_bytes));
+}
+
+struct float_fields {
+  std::size_t sign = 0, exponent = 0, exponent_bits = 0, mantissa = 0, mantissa_bits = 0, bias = 0;
+  bool operator==(const float_fields&) const = default;
+};
+
+struct known_float {
+  type element;
+  float_fields fields;
+};
+// IEEE 754 binary16, binary32, binary64, and bfloat16, told apart by their fields: half and bfloat16 have the same
+// size.
+constexpr known_float known_floats[] = {{type::float16, {15, 10, 5, 0, 10, 15}},
+                                        {type::bfloat16, {15, 7, 8, 0, 7, 127}},
+                                        {type::float32, {31, 23, 8, 0, 23, 127}},
+                                        {type::float64, {63, 52, 11, 0, 52, 1023}}};
+
+void describe_float(value_type& value, hid_t t) {
+  float_fields f;
+  checked(H5Tget_fields(t, &f.sign, &f.exponent, &f.exponent_bits, &f.mantissa, &f.mantissa_bits),
+          "its fields cannot be read");
+  f.bias = H5Tget_ebias(t);
+  const bool full = H5Tget_precision(t) == value.stored_bytes * 8 && H5Tget_offset(t) == 0 && known_order(t);
+  if (full && H5Tget_norm(t) == H5T_NORM_IMPLIED)
+    for (const auto& known : known_floats)
+      if (known.fields == f && size_of(known.element) == value.stored_bytes) return keep_bits(value, t, known.element);
+
+  // The smallest machine type that holds every value: a conversion must not round.
+  const auto holds = [&](std::size_t exponent_bits, std::size_t mantissa_bits) {
+    return f.exponent_bits <= exponent_bits && f.mantissa_bits <= mantissa_bits;
+  };
+  const auto why = fmt::format("floats of {} exponent and {} mantissa bits are converted by libhdf5", f.exponent_bits,
+                               f.mantissa_bits);
+  if (holds(8, 23)) return convert(value, type::float32, why);
+  if (holds(11, 52)) return convert(value, type::float64, why);
+  value.refusal = "floats wider than 64 bits are not read; store them as float64";
+}
+
+void describe_bytes(value_type& value, hid_t t, char code) {
+  value.element = element_type{type::uint8, false, value.stored_bytes, fmt::format("|{}{}", code, value.stored_bytes)};
+  value.shape = {value.stored_bytes};
+  value.memory = copy_of(t);
+  value.bytes = value.stored_bytes;
+}
+
+void describe_bitfield(value_type& value, hid_t t) {
+  const auto element = integer_of(value.stored_bytes, false);
+  if (size_of(element) == value.stored_bytes && known_order(t)) return keep_bits(value, t, element);
+  describe_bytes(value, t, 'V');
+}
+
+/// h5py's booleans: an enum of FALSE = 0 and TRUE = 1.
+bool is_bool(hid_t t) {
+  if (H5Tget_size(t) != 1 || H5Tget_nmembers(t) != 2) return false;
+  signed char value = 0;
+  return H5Tenum_valueof(t, "FALSE", &value) >= 0 && value == 0 && H5Tenum_valueof(t, "TRUE", &value) >= 0 &&
+         value == 1;
+}
+
+void describe_enum(value_type& value, hid_t t) {
+  const type_id base(checked(H5Tget_super(t), "its base type cannot be read"));
+  describe_integer(value, base.native());
+  if (!value.conversion.empty()) {  // libhdf5 converts between enums by names, and not to plain integers of other sizes
+    value.element.reset();
+    value.refusal = "enums over integers of odd sizes are not read; store the codes as integers";
+  }
+  if (!value.element) return;
+  value.memory = copy_of(t);
+  if (is_bool(t)) {
+    value.element->element = type::uint8;
+    value.element->numpy = "|b1";
+  }
+  H5Eclear2(H5E_DEFAULT);
+}
+
+void describe_array(value_type& value, hid_t t) {
+  const type_id base(checked(H5Tget_super(t), "its base type cannot be read"));
+  const int rank = checked(H5Tget_array_ndims(t), "its array's rank cannot be read");
+  std::vector<hsize_t> extents(static_cast<std::size_t>(rank));
+  checked(H5Tget_array_dims2(t, extents.data()), "its array's extents cannot be read");
+  auto inner = describe_type(base.native());
+  value.refusal = std::move(inner.refusal);
+  value.conversion = std::move(inner.conversion);
+  if (!inner.element) return;
+  value.element = std::move(inner.element);
+  value.shape.assign(extents.begin(), extents.end());
+  value.shape.insert(value.shape.end(), inner.shape.begin(), inner.shape.end());
+  std::uint64_t count = 1;
+  for (const auto extent : extents) count *= extent;  // libhdf5 has checked that the size does not overflow
+  value.element->per_value *= count;
+  value.bytes = inner.bytes * count;
+  value.memory = type_id(checked(H5Tarray_create2(inner.memory.native(), static_cast<unsigned>(rank), extents.data()),
+                                 "its array type cannot be made"));
+}
+
+/// h5py's complex numbers: a compound of r and i, of one float type, side by side.
+bool describe_complex(value_type& value, hid_t t) {
+  if (H5Tget_nmembers(t) != 2 || H5Tget_member_index(t, "r") != 0 || H5Tget_member_index(t, "i") != 1) return false;
+  const type_id r(H5Tget_member_type(t, 0)), i(H5Tget_member_type(t, 1));
+  if (H5Tget_class(r.native()) != H5T_FLOAT || H5Tequal(r.native(), i.native()) <= 0) return false;
+  const auto part = describe_type(r.native());
+  if (!part.element || !part.conversion.empty()) return false;
+  if (H5Tget_member_offset(t, 0) != 0 || H5Tget_member_offset(t, 1) != part.bytes ||
+      value.stored_bytes != 2 * part.bytes)
+    return false;
+  const auto e = *part.element;
+  value.element = element_type{e.element, e.swapped, 2, fmt::format("<c{}", 2 * part.bytes)};
+  value.shape = {2};
+  value.memory = copy_of(t);
+  value.bytes = value.stored_bytes;
+  return true;
+}
+
+}  // namespace
+
+std::string numpy_code(type t) {
+  const auto bytes = size_of(t);
+  const char kind = is_floating(t) ? 'f' : name_of(t).front() == 'u' ? 'u' : 'i';
+  if (t == type::bfloat16) return "<f4";  // numpy has none: h5py reads it as float32
+  return fmt::format("{}{}{}", bytes == 1 ? '|' : std::endian::native == std::endian::little ? '<' : '>', kind, bytes);
+}
+
+value_type describe_type(hid_t t) {
+  const library_guard guard;
+  value_type value;
+  value.text = describe_text(t);
+  value.stored_bytes = H5Tget_size(t);
+  if (value.stored_bytes == 0) throw failure("its datatype cannot be understood", 0, library_messages());
+  switch (H5Tget_class(t)) {
+    case H5T_INTEGER: describe_integer(value, t); break;
+    case H5T_FLOAT: describe_float(value, t); break;
+    case H5T_BITFIELD: describe_bitfield(value, t); break;
+    case H5T_OPAQUE: describe_bytes(value, t, 'V'); break;
+    case H5T_ENUM: describe_enum(value, t); break;
+    case H5T_ARRAY: describe_array(value, t); break;
+    case H5T_STRING:
+      if (H5Tis_variable_str(t) > 0)
+        value.refusal =
+            "strings of variable length have no fixed place in memory; store them as fixed strings or as numbers";
+      else
+        describe_bytes(value, t, 'S');
+      break;
+    case H5T_COMPOUND:
+      if (!describe_complex(value, t))
+        value.refusal = "it is a compound, no array of numbers; store the columns as datasets of their own";
+      break;
+    case H5T_VLEN:
+      value.refusal = "values of variable length have no fixed place in memory; pad them to a fixed length";
+      break;
+    case H5T_REFERENCE: value.refusal = "references cannot be fed to a device; read what they point to"; break;
+    default: value.refusal = "this class of datatype is not read"; break;
+  }
+  return value;
+}
+
+}  // namespace penstock::io

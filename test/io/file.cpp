@@ -1,0 +1,121 @@
+#include <penstock/io/file.hpp>
+
+#include "made_files.hpp"
+
+#include <penstock/io/error.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace io = penstock::io;
+using namespace penstock::io::test;
+
+namespace {
+
+std::string message(const std::filesystem::path& path) {
+  try {
+    const io::file opened(path);
+  } catch (const io::error& e) {
+    BOOST_TEST(e.context().file == path.string());
+    BOOST_TEST(std::string(e.what()).find('\n') == std::string::npos);
+    return e.what();
+  }
+  return "no error";
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::filesystem::path file_of(const std::string& name, const std::string& bytes) {
+  const auto path = made_folder() / name;
+  std::ofstream(path, std::ios::binary) << bytes;
+  return path;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(file)
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_opened_is_told_in_one_sentence) {
+  BOOST_TEST(has(message(made_folder() / "nowhere.h5"), "no such file"));
+  BOOST_TEST(has(message(made_folder()), "a folder"));
+  BOOST_TEST(has(message("/dev/null"), "no regular file"));
+  BOOST_TEST(has(message(file_of("empty.h5", "")), "empty"));
+  BOOST_TEST(has(message(file_of("text.h5", "hello, this is text")), "signature"));
+  BOOST_TEST(has(message(file_of("packed.h5", "\x1f\x8b\x08 and so on")), "gzip"));
+  BOOST_TEST(has(message(file_of("array.npy", "\x93NUMPY and so on")), "NumPy"));
+  BOOST_TEST(has(message(made_folder() / "cut.h5"), "truncated"));
+  BOOST_TEST(has(message(file_of("header.h5", "\x89HDF\r\n\x1a\n and nothing else")), "libhdf5 cannot open it"));
+}
+
+BOOST_AUTO_TEST_CASE(a_file_without_permission_says_so) {
+  if (::geteuid() == 0) {
+    BOOST_TEST_MESSAGE("skipped: root may read every file");
+    return;
+  }
+  const auto path = file_of("secret.h5", "x");
+  ::chmod(path.c_str(), 0);
+  BOOST_TEST(has(message(path), "no permission"));
+}
+
+BOOST_AUTO_TEST_CASE(datasets_are_walked_in_name_order_hard_links_once_and_other_links_not_followed) {
+  const io::file opened(made_folder() / "refused.h5");
+  std::vector<std::string> names;
+  for (const auto& d : opened.datasets()) names.push_back(d.path);
+  const std::vector<std::string> expected{"/compound", "/fine", "/null", "/ragged", "/reference", "/text"};
+  BOOST_TEST(names == expected, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_dataset_is_described) {
+  const io::file opened(made_folder() / "layouts.h5");
+  const auto d = opened.describe("/all/split");
+  BOOST_TEST(d.shape == (std::vector<std::uint64_t>{101, 7, 9}), boost::test_tools::per_element());
+  BOOST_TEST(d.chunk_shape == (std::vector<std::uint64_t>{10, 3, 4}), boost::test_tools::per_element());
+  BOOST_TEST((d.layout == io::layout::chunked));
+  BOOST_TEST(d.element->numpy == "<i4");
+  BOOST_TEST(d.type_text == "int32");
+  BOOST_TEST_REQUIRE(d.filters.size() == 3);
+  BOOST_TEST(d.filters[0].name == "shuffle");
+  BOOST_TEST(d.filters[1].name == "deflate");
+  BOOST_TEST(d.filters[2].name == "fletcher32");
+  BOOST_TEST((d.access == io::access::direct));
+}
+
+BOOST_AUTO_TEST_CASE(types_are_described_for_people_and_for_numpy) {
+  const io::file opened(made_folder() / "types.h5");
+  const auto check = [&](const char* path, const char* text, const char* numpy, penstock::type element) {
+    const auto d = opened.describe(path);
+    BOOST_TEST_CONTEXT(path) {
+      BOOST_TEST(d.type_text == text);
+      BOOST_TEST_REQUIRE(d.element.has_value());
+      BOOST_TEST(d.element->numpy == numpy);
+      BOOST_TEST((d.element->element == element));
+    }
+  };
+  check("/contiguous/f2be", "float16, big-endian", "<f2", penstock::type::float16);
+  check("/contiguous/u8be", "uint64, big-endian", "<u8", penstock::type::uint64);
+  check("/bool", "enum over int8", "|b1", penstock::type::uint8);
+  check("/string", "string of 5 bytes", "|S5", penstock::type::uint8);
+  check("/void", "opaque of 6 bytes", "|V6", penstock::type::uint8);
+  check("/adc", "int16 (12 bits)", "<i2", penstock::type::int16);
+  check("/complex64", "compound {r: float32, i: float32}", "<c8", penstock::type::float32);
+  check("/array_type", "array [2x3] of int32", "<i4", penstock::type::int32);
+}
+
+BOOST_AUTO_TEST_CASE(a_missing_dataset_names_near_ones) {
+  const io::file opened(made_folder() / "layouts.h5");
+  BOOST_CHECK_EXCEPTION(opened.describe("/gzip/row"), io::error, [](const io::error& e) {
+    return has(e.what(), "no such dataset") && has(e.what(), "/gzip/rows") && e.context().dataset == "/gzip/row";
+  });
+  BOOST_CHECK_EXCEPTION(opened.describe("/gzip"), io::error,
+                        [](const io::error& e) { return has(e.what(), "a group"); });
+  BOOST_TEST(opened.contains("/gzip/rows"));
+  BOOST_TEST(opened.contains("gzip/rows"));
+  BOOST_TEST(!opened.contains("/gzip"));
+  BOOST_TEST(!opened.contains("/nothing/here"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

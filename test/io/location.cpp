@@ -1,0 +1,41 @@
+#include <penstock/io/location.hpp>
+
+#include "made_files.hpp"
+
+#include <penstock/io/error.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+namespace io = penstock::io;
+using namespace penstock::io::test;
+
+BOOST_AUTO_TEST_SUITE(location)
+
+BOOST_AUTO_TEST_CASE(files_are_sorted_as_a_person_counts) {
+  std::vector<std::string> names;
+  for (const auto& l : io::datasets((made_folder() / "part*.h5").string(), "/a/x"))
+    names.push_back(l.file.filename().string());
+  const std::vector<std::string> expected{"part1.h5", "part2.h5", "part10.h5"};
+  BOOST_TEST(names == expected, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(datasets_may_be_matched_too) {
+  std::vector<std::string> names;
+  for (const auto& l : io::datasets((made_folder() / "part1.h5").string(), "/*/x")) names.push_back(l.dataset);
+  const std::vector<std::string> expected{"/a/x", "/b/x"};
+  BOOST_TEST(names == expected, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_plain_path_is_itself_and_gains_its_slash) {
+  const auto found = io::datasets("some/where.h5", "x");
+  BOOST_TEST_REQUIRE(found.size() == 1);
+  BOOST_TEST(found[0].file == "some/where.h5");
+  BOOST_TEST(found[0].dataset == "/x");
+}
+
+BOOST_AUTO_TEST_CASE(what_matches_nothing_is_an_error) {
+  BOOST_CHECK_THROW(io::datasets((made_folder() / "none*.h5").string(), "/x"), io::error);
+  BOOST_CHECK_THROW(io::datasets((made_folder() / "part1.h5").string(), "/none*"), io::error);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,197 @@
+#!/usr/bin/python3
+"""Writes the HDF5 files that the tests of io read, and beside each dataset the bytes that reading must give.
+
+Usage: make_files.py FOLDER. FOLDER/list.txt has one line per dataset, with tabs:
+  file, dataset, access (direct, staged or locked), rows, bytes of a row, file of the expected bytes
+The bytes come from the array that was written, never from a reader.
+"""
+import os
+import sys
+
+import h5py
+import numpy as np
+
+folder = sys.argv[1]
+lines = []
+rng = np.random.default_rng(7)
+
+
+def expect(file, dataset, access, array, rows=None):
+    """`array` holds the values as reading must give them, rows first."""
+    name = f"{len(lines):03}.bin"
+    array = np.ascontiguousarray(array)
+    with open(os.path.join(folder, name), "wb") as out:
+        out.write(array.tobytes())
+    rows = (array.shape[0] if array.ndim else 1) if rows is None else rows
+    row_bytes = array.nbytes // rows if rows else array.itemsize * int(np.prod(array.shape[1:]))
+    lines.append((file, dataset, access, str(rows), str(row_bytes), name))
+
+
+def write(file, dataset, array, access, **options):
+    with h5py.File(os.path.join(folder, file), "a") as f:
+        f.create_dataset(dataset, data=array, **options)
+    expect(file, dataset, access, array)
+
+
+def values(shape, code):
+    """Compressible, but no two rows alike."""
+    count = int(np.prod(shape))
+    if code.endswith("f2"):
+        return (np.arange(count) % 2048).astype(code).reshape(shape)
+    return (np.arange(count) // 3).astype(code).reshape(shape)
+
+
+def plain_types():
+    for code in ["i1", "u1", "<i2", ">i2", "<u2", "<i4", ">i4", "<u4", "<i8", ">u8", "<f2", ">f2", "<f4", ">f4", "<f8", ">f8"]:
+        name = code.strip("<>") + ("be" if code[0] == ">" else "")
+        write("types.h5", f"/contiguous/{name}", values((37, 5), code), "direct")
+        write("types.h5", f"/chunked/{name}", values((37, 5), code), "direct", chunks=(8, 5), compression="gzip", shuffle=True)
+    write("types.h5", "/bool", rng.integers(0, 2, (19, 3)).astype(bool), "direct")
+    write("types.h5", "/complex64", (values((11, 4), "f4") + 1j).astype("c8"), "direct")
+    write("types.h5", "/string", np.array([b"a", b"bcde", b""] * 5, "S5"), "direct")
+    write("types.h5", "/void", rng.integers(0, 256, (9, 6), "u1").view("V6").reshape(9), "direct")
+    with h5py.File(os.path.join(folder, "types.h5"), "a") as f:
+        enum = h5py.enum_dtype({"RED": 0, "GREEN": 300}, basetype="<i2")
+        f.create_dataset("/enum", data=np.array([0, 300, 0, 300], "<i2"), dtype=enum)
+        inner = np.dtype(("<i4", (2, 3)))
+        d = f.create_dataset("/array_type", (4,), dtype=inner)
+        d[...] = np.arange(24, dtype="<i4").reshape(4, 2, 3)
+        adc = h5py.h5t.STD_I16LE.copy()
+        adc.set_precision(12)
+        adc.set_offset(2)
+        array = np.arange(-40, 40, dtype="<i2").reshape(20, 4)
+        space = h5py.h5s.create_simple(array.shape)
+        h5py.h5d.create(f.id, b"/adc", adc, space).write(h5py.h5s.ALL, h5py.h5s.ALL, array)
+    expect("types.h5", "/enum", "direct", np.array([0, 300, 0, 300], "<i2"))
+    expect("types.h5", "/array_type", "direct", np.arange(24, dtype="<i4").reshape(4, 2, 3))
+    expect("types.h5", "/adc", "locked", array)
+
+
+def layouts():
+    a = values((101, 7, 9), "<i4")
+    for name, chunks in {"rows": (10, 7, 9), "one": (1, 7, 9), "split": (10, 3, 4), "columns": (101, 1, 2), "large": (200, 7, 9)}.items():
+        big = {"maxshape": (None, 7, 9)} if name == "large" else {}
+        write("layouts.h5", f"/plain/{name}", a, "direct", chunks=chunks, **big)
+        write("layouts.h5", f"/gzip/{name}", a, "direct", chunks=chunks, compression="gzip", **big)
+        write("layouts.h5", f"/all/{name}", a, "direct", chunks=chunks, compression="gzip", shuffle=True, fletcher32=True, **big)
+        write("layouts.h5", f"/shuffle/{name}", a, "direct", chunks=chunks, shuffle=True, **big)
+        write("layouts.h5", f"/fletcher/{name}", a, "direct", chunks=chunks, fletcher32=True, **big)
+    write("layouts.h5", "/vector", values((1000,), "<f4"), "direct", chunks=(64,), compression="gzip")
+    write("layouts.h5", "/scalar", np.float64(3.5), "direct")
+    write("layouts.h5", "/odd", rng.integers(0, 256, (33, 5), "u1"), "direct", chunks=(7, 3), fletcher32=True)
+    write("layouts.h5", "/random", rng.integers(0, 2**32, (64, 33), "<u4"), "direct", chunks=(5, 33), compression="gzip", shuffle=True)
+    with h5py.File(os.path.join(folder, "layouts.h5"), "a") as f:
+        creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        creation.set_layout(h5py.h5d.COMPACT)
+        small = values((6, 5), ">i4")
+        space = h5py.h5s.create_simple(small.shape)
+        h5py.h5d.create(f.id, b"/compact", h5py.h5t.STD_I32BE, space, creation).write(h5py.h5s.ALL, h5py.h5s.ALL, small)
+        early = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        early.set_chunk((4, 5))
+        early.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+        h5py.h5d.create(f.id, b"/early", h5py.h5t.STD_I32BE, space, early).write(h5py.h5s.ALL, h5py.h5s.ALL, small)
+        scale = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        scale.set_chunk((4, 5))
+        scale.set_scaleoffset(h5py.h5z.SO_INT, 0)
+        h5py.h5d.create(f.id, b"/scaleoffset", h5py.h5t.STD_I32BE, space, scale).write(h5py.h5s.ALL, h5py.h5s.ALL, small)
+    expect("layouts.h5", "/compact", "staged", small)
+    expect("layouts.h5", "/early", "direct", small)
+    expect("layouts.h5", "/scaleoffset", "locked", small)
+
+
+def indexes():
+    """The six chunk indexes: B-tree 1, and with the newest format single, implicit, fixed array, extensible array, B-tree 2."""
+    a = values((50, 6), "<f4")
+    cases = {"single": ((50, 6), None), "fixed": ((7, 6), None), "extensible": ((7, 6), (None, 6)), "btree2": ((7, 4), (None, None))}
+    for version in ["earliest", "latest"]:
+        file = f"{version}.h5"
+        with h5py.File(os.path.join(folder, file), "w", libver=version) as f:
+            for name, (chunks, most) in cases.items():
+                for kind, options in {"plain": {}, "gzip": {"compression": "gzip", "shuffle": True}}.items():
+                    f.create_dataset(f"/{name}/{kind}", data=a, chunks=chunks, maxshape=most, **options)
+                    expect(file, f"/{name}/{kind}", "direct", a)
+            early = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            early.set_chunk((7, 6))
+            early.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+            space = h5py.h5s.create_simple(a.shape)
+            h5py.h5d.create(f.id, b"/implicit", h5py.h5t.IEEE_F32LE, space, early).write(h5py.h5s.ALL, h5py.h5s.ALL, a)
+            expect(file, "/implicit", "direct", a)
+
+
+def missing_chunks():
+    whole = np.full((60, 8), 7, "<i4")
+    whole[20:35, 2:6] = values((15, 4), "<i4")
+    with h5py.File(os.path.join(folder, "missing.h5"), "w", userblock_size=1024) as f:
+        for kind, options in {"plain": {}, "gzip": {"compression": "gzip"}, "split": {}}.items():
+            d = f.create_dataset(f"/{kind}", whole.shape, "<i4", chunks=(8, 3 if kind == "split" else 8), fillvalue=7, **options)
+            d[20:35, 2:6] = whole[20:35, 2:6]
+        f.create_dataset("/never", (10, 3), ">i2", chunks=(4, 3), fillvalue=258)
+        f.create_dataset("/contiguous", (10, 3), ">i2", fillvalue=258)
+        f.create_dataset("/empty", (0, 5), "<f4", maxshape=(None, 5), chunks=(16, 5))
+        f.create_dataset("/no_columns", (5, 0), "<f4")
+        shrunk = f.create_dataset("/shrunk", data=values((40, 3), "<u2"), chunks=(6, 3), maxshape=(None, 3))
+        shrunk.resize((13, 3))
+    for kind in ["plain", "gzip", "split"]:
+        expect("missing.h5", f"/{kind}", "direct", whole)
+    expect("missing.h5", "/never", "direct", np.full((10, 3), 258, ">i2"))
+    expect("missing.h5", "/contiguous", "direct", np.full((10, 3), 258, ">i2"))
+    expect("missing.h5", "/empty", "direct", np.zeros((0, 5), "<f4"))
+    expect("missing.h5", "/no_columns", "direct", np.zeros((5, 0), "<f4"))
+    expect("missing.h5", "/shrunk", "direct", values((40, 3), "<u2")[:13])
+
+
+def parts():
+    """One field over several files and groups: part1, part2, part10."""
+    for n, rows in {1: 5, 2: 0, 10: 12}.items():
+        with h5py.File(os.path.join(folder, f"part{n}.h5"), "w") as f:
+            a = (values((rows, 4), "<f4") + 100 * n).astype("<f4")
+            f.create_dataset("/a/x", data=a, chunks=(3, 4) if rows else None, compression="gzip" if rows else None)
+            f.create_dataset("/b/x", data=a + 1)
+            f.create_dataset("/b/y", data=a.astype(">f4"))
+    for n, rows in {1: 5, 2: 0, 10: 12}.items():
+        with open(os.path.join(folder, f"part{n}.bin"), "wb") as out:
+            out.write((values((rows, 4), "<f4") + 100 * n).astype("<f4").tobytes())
+
+
+def refused():
+    with h5py.File(os.path.join(folder, "refused.h5"), "w") as f:
+        f.create_dataset("/text", data=["variable", "length"], dtype=h5py.string_dtype())
+        f.create_dataset("/ragged", (3,), dtype=h5py.vlen_dtype("<i4"))
+        f.create_dataset("/compound", data=np.zeros(3, [("a", "<i4"), ("b", "<f8")]))
+        f.create_dataset("/reference", data=np.array([f.ref], dtype=h5py.ref_dtype))
+        f.create_dataset("/null", data=h5py.Empty("<f4"))
+        f.create_dataset("/fine", data=np.arange(6))
+        f["/hard"] = f["/fine"]
+        f["/soft"] = h5py.SoftLink("/fine")
+        f["/dangling"] = h5py.SoftLink("/nowhere")
+        f["/outside"] = h5py.ExternalLink("part1.h5", "/a/x")
+        f.create_group("/group/within")
+        f["/group/circle"] = f["/group"]
+
+
+def damaged():
+    a = rng.integers(0, 255, (64, 64), "u1")
+    path = os.path.join(folder, "damaged.h5")
+    with h5py.File(path, "w") as f:
+        d = f.create_dataset("/gzip", data=a, chunks=(8, 64), compression="gzip")
+        info = d.id.get_chunk_info(5)
+        s = f.create_dataset("/fletcher", data=a, chunks=(8, 64), fletcher32=True)
+        other = s.id.get_chunk_info(3)
+    with open(path, "r+b") as f:
+        f.seek(info.byte_offset + info.size // 2)
+        f.write(b"\x00\xff\x00\xff")
+        f.seek(other.byte_offset + 17)
+        byte = f.read(1)
+        f.seek(other.byte_offset + 17)
+        f.write(bytes([byte[0] ^ 1]))
+    path = os.path.join(folder, "cut.h5")
+    with h5py.File(path, "w") as f:
+        f.create_dataset("/x", data=a)
+    with open(path, "r+b") as f:
+        f.truncate(os.path.getsize(path) - 100)
+
+
+for make in [plain_types, layouts, indexes, missing_chunks, parts, refused, damaged]:
+    make()
+with open(os.path.join(folder, "list.txt"), "w") as out:
+    out.writelines("\t".join(line) + "\n" for line in lines)

@@ -1,0 +1,185 @@
+#include <penstock/io/row_reader.hpp>
+
+#include "made_files.hpp"
+
+#include <penstock/io/error.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <random>
+#include <thread>
+
+namespace io = penstock::io;
+using namespace penstock::io::test;
+
+namespace {
+
+io::row_reader open(const std::string& file, const std::string& dataset, std::size_t concurrency = 1,
+                    std::size_t cache_bytes = 0) {
+  io::row_reader reader({{made_folder() / file, dataset}});
+  reader.reserve({.concurrency = concurrency, .cache_bytes = cache_bytes});
+  return reader;
+}
+
+std::vector<std::byte> rows_of(const io::row_reader& reader, std::uint64_t first, std::uint64_t count) {
+  std::vector<std::byte> out(count * reader.row_bytes(), std::byte{0xa5});
+  reader.read(first, count, out);
+  return out;
+}
+
+/// The whole dataset in pieces of `piece` rows.
+std::vector<std::byte> in_pieces(const io::row_reader& reader, std::uint64_t piece) {
+  std::vector<std::byte> all(reader.rows() * reader.row_bytes(), std::byte{0xa5});
+  for (std::uint64_t first = 0; first < reader.rows(); first += piece) {
+    const auto count = std::min(piece, reader.rows() - first);
+    reader.read(first, count, std::span(all).subspan(first * reader.row_bytes(), count * reader.row_bytes()));
+  }
+  return all;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(row_reader)
+
+BOOST_AUTO_TEST_CASE(every_dataset_gives_the_bytes_that_were_written_by_the_access_it_allows) {
+  for (const auto& d : made_datasets()) {
+    BOOST_TEST_CONTEXT(d.name()) {
+      const auto reader = open(d.file, d.dataset);
+      BOOST_TEST(reader.rows() == d.rows);
+      BOOST_TEST(reader.row_bytes() == d.row_bytes);
+      const auto& info = reader.segments().front().info;
+      BOOST_TEST(io::name_of(info.access) == d.access, io::name_of(info.access) << ": " << info.reason);
+      BOOST_TEST((rows_of(reader, 0, d.rows) == bytes_of_file(d.expected)));
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(pieces_of_any_size_join_to_the_whole) {
+  for (const auto& d : made_datasets()) {
+    const auto reader = open(d.file, d.dataset);
+    const auto expected = bytes_of_file(d.expected);
+    for (const std::uint64_t piece : {1, 3, 7, 10, 64}) {
+      BOOST_TEST_CONTEXT(d.name() << " in pieces of " << piece) { BOOST_TEST((in_pieces(reader, piece) == expected)); }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(many_threads_read_at_once_any_runs_of_rows) {
+  for (const std::string name : {"/gzip/rows", "/all/split", "/plain/split", "/gzip/large", "/scaleoffset"}) {
+    const auto found =
+        std::find_if(made_datasets().begin(), made_datasets().end(), [&](const auto& d) { return d.dataset == name; });
+    BOOST_TEST_REQUIRE((found != made_datasets().end()));
+    const auto expected = bytes_of_file(found->expected);
+    const auto reader = open(found->file, name, 3);
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < 8; ++t)
+      threads.emplace_back([&, t] {
+        std::mt19937_64 random(t);
+        for (int n = 0; n < 100; ++n) {
+          const auto first = random() % reader.rows();
+          const auto count = 1 + random() % (reader.rows() - first);
+          const auto got = rows_of(reader, first, count);
+          wrong += !std::equal(got.begin(), got.end(),
+                               expected.begin() + static_cast<std::ptrdiff_t>(first * reader.row_bytes()));
+        }
+      });
+    for (auto& t : threads) t.join();
+    BOOST_TEST(wrong == 0, name);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_pass_in_order_decodes_each_chunk_once) {
+  for (const std::string name : {"/gzip/rows", "/gzip/split", "/all/split", "/gzip/columns"}) {
+    const auto reader = open("layouts.h5", name);
+    in_pieces(reader, 7);
+    std::uint64_t chunks = 1;
+    const auto& info = reader.segments().front().info;
+    for (std::size_t k = 0; k < info.shape.size(); ++k)
+      chunks *= (info.shape[k] + info.chunk_shape[k] - 1) / info.chunk_shape[k];
+    BOOST_TEST(reader.statistics().chunks_decoded == chunks, name);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(threads_that_share_chunks_decode_each_once_where_the_cache_suffices) {
+  const auto reader = open("layouts.h5", "/gzip/split", 4, std::size_t{1} << 20);
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::thread> threads;
+    for (std::uint64_t t = 0; t < 4; ++t) threads.emplace_back([&, t] { rows_of(reader, t * 2, 2); });
+    for (auto& t : threads) t.join();
+  }
+  BOOST_TEST(reader.statistics().chunks_decoded == 9);  // rows 0 to 9: 3 x 3 chunks
+}
+
+BOOST_AUTO_TEST_CASE(a_field_joins_datasets_of_many_files_and_groups_in_order) {
+  const io::row_reader reader(io::datasets((made_folder() / "part*.h5").string(), "/a/x"),
+                              {.open_files = 1, .faults = {}});
+  BOOST_TEST(reader.rows() == 17);
+  BOOST_TEST(reader.segments().size() == 3);
+  BOOST_TEST(reader.segments()[2].where.file.filename() == "part10.h5");
+  BOOST_TEST(reader.segments()[2].first_row == 5);
+  auto expected = bytes_of_file(made_folder() / "part1.bin");
+  const auto last = bytes_of_file(made_folder() / "part10.bin");
+  expected.insert(expected.end(), last.begin(), last.end());
+  BOOST_TEST((rows_of(reader, 0, 17) == expected));
+  BOOST_TEST((in_pieces(reader, 4) == expected));
+  BOOST_TEST(reader.segment_of(5).where.file.filename() == "part10.h5");
+  BOOST_CHECK_THROW(reader.segment_of(17), std::invalid_argument);
+}
+
+BOOST_AUTO_TEST_CASE(memory_is_planned_without_taking_it_and_grows_with_reads_at_once) {
+  const io::row_reader reader({{made_folder() / "layouts.h5", "/gzip/split"}});
+  const auto total = [&](std::size_t concurrency) {
+    std::size_t sum = 0;
+    for (const auto& item : reader.memory({.concurrency = concurrency, .cache_bytes = 0})) sum += item.bytes;
+    return sum;
+  };
+  BOOST_TEST(total(2) > total(1));
+  BOOST_TEST(reader.cut_bytes() == 9u * 10 * 3 * 4 * 4);
+  BOOST_TEST(reader.chunk_rows() == 10);
+}
+
+BOOST_AUTO_TEST_CASE(segments_of_another_type_or_shape_are_refused_by_name) {
+  const auto file = made_folder() / "part1.h5";
+  BOOST_CHECK_EXCEPTION(io::row_reader({{file, "/a/x"}, {file, "/b/y"}}), io::error, [](const io::error& e) {
+    return e.context().dataset == "/b/y" &&
+           std::string(e.what()).find("[4] float32, byte-swapped") != std::string::npos;
+  });
+}
+
+BOOST_AUTO_TEST_CASE(types_without_a_fixed_size_are_refused_with_what_helps) {
+  for (const std::string name : {"/text", "/ragged", "/compound", "/reference", "/null"})
+    BOOST_CHECK_EXCEPTION(open("refused.h5", name), io::error, [&](const io::error& e) {
+      return e.context().dataset == name && std::string(e.what()).find("is not read") != std::string::npos;
+    });
+}
+
+BOOST_AUTO_TEST_CASE(reads_past_the_end_and_of_wrong_size_are_wrong_arguments) {
+  const auto reader = open("layouts.h5", "/vector");
+  std::vector<std::byte> out(4);
+  BOOST_CHECK_THROW(reader.read(1000, 1, out), std::invalid_argument);
+  BOOST_CHECK_THROW(reader.read(~0ull, 1, out), std::invalid_argument);
+  BOOST_CHECK_THROW(reader.read(0, 2, out), std::invalid_argument);
+  reader.read(1000, 0, {});
+}
+
+BOOST_AUTO_TEST_CASE(links_lead_to_their_datasets) {
+  for (const std::string name : {"/soft", "/hard"}) BOOST_TEST(open("refused.h5", name).rows() == 6);
+  const auto outside = open("refused.h5", "/outside");
+  BOOST_TEST((rows_of(outside, 0, 5) == bytes_of_file(made_folder() / "part1.bin")));
+  BOOST_CHECK_THROW(open("refused.h5", "/dangling"), io::error);
+}
+
+BOOST_AUTO_TEST_CASE(damaged_chunks_are_told_with_their_rows_and_others_are_read) {
+  for (const auto& [name, first] : {std::pair<std::string, std::uint64_t>{"/gzip", 40}, {"/fletcher", 24}}) {
+    const auto reader = open("damaged.h5", name);
+    BOOST_CHECK_EXCEPTION(rows_of(reader, 0, 64), io::error, [&](const io::error& e) {
+      return e.context().rows.first == first && e.context().rows.count == 8 && e.context().dataset == name;
+    });
+    BOOST_CHECK_THROW(rows_of(reader, first + 2, 1), io::error);
+    BOOST_CHECK_THROW(rows_of(reader, first + 2, 1), io::error);
+    rows_of(reader, 0, first);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
