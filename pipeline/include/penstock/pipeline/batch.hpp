@@ -22,9 +22,10 @@ struct field_view {
   const std::vector<std::uint64_t>* row_shape = nullptr;
 };
 
-/// The rows that one step of the consumer sees; a lease on them. stream() may use the rows at once: the work that fills them
-/// comes before in its order. They are given back when the batch is released (destroyed, assigned, or passed by the loop),
-/// in the order of stream(): what was issued to it until then still sees them. Movable: to hold a batch longer, move it away.
+/// The rows that one step of the consumer sees; a lease on them. stream() may use the rows at once: the work that fills
+/// them comes before in its order. They are given back when the batch is released (destroyed, assigned, or passed by
+/// the loop), in the order of stream(): what was issued to it until then still sees them. Movable: to hold a batch
+/// longer, move it away.
 class batch {
  public:
   batch() noexcept;
@@ -44,7 +45,8 @@ class batch {
   gpu::stream_ref stream() const noexcept { return stream_; }
 
   /// The rows of a field. Throws std::invalid_argument that names the fields there are, or the type it has.
-  template <class T> const T* field(std::string_view name) const {
+  template <class T>
+  const T* field(std::string_view name) const {
     return reinterpret_cast<const T*>(typed_view(name, type_of<T>).data);
   }
   field_view view(std::string_view name) const;
@@ -53,8 +55,8 @@ class batch {
   /// Row numbers in the source, of the valid rows; computed on the host when asked.
   std::vector<std::uint64_t> row_ids() const;
 
-  /// Says that `other` uses the rows too: it waits for them now, and the rows return only when its work issued until the
-  /// release is done.
+  /// Says that `other` uses the rows too: it waits for them now, and the rows return only when its work issued until
+  /// the release is done.
   void used_on(gpu::stream_ref other);
   /// Gives the rows back now.
   void release();

@@ -26,8 +26,14 @@ struct batch_options {
   std::size_t held = 1;  ///< batches that the consumer may hold beside the one it gets next
 };
 
-struct host_transform { transform_options options; transform_function function; };
-struct device_transform { transform_options options; transform_function function; };
+struct host_transform {
+  transform_options options;
+  transform_function function;
+};
+struct device_transform {
+  transform_options options;
+  transform_function function;
+};
 
 /// Parts that a description is composed of with |.
 host_transform transform_host(transform_options options, transform_function function);
@@ -49,8 +55,8 @@ class description {
   /// Faults for tests.
   friend description operator|(description d, fault_seam faults);
 
-  /// Opens the source: metadata and chunk indexes. Throws io::error, std::invalid_argument (fields with different row counts,
-  /// conversions that there are not).
+  /// Opens the source: metadata and chunk indexes. Throws io::error, std::invalid_argument (fields with different row
+  /// counts, conversions that there are not).
   opened open() const;
   /// Opens, plans and allocates. Throws gpu::budget_error with the ledger where the budget is too small.
   pipeline build(gpu::device d, const gpu::budget& limits) const;

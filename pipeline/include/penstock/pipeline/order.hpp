@@ -12,12 +12,12 @@ namespace penstock::pipeline {
 /// Rows as they lie in the source.
 struct sequential {};
 
-/// Rows shuffled by runs and pool: the runs (run_rows consecutive rows) are permuted, and within each window of pool_rows
-/// rows of that sequence every row is drawn in an order of its own. Another epoch, another order; the same seed and epoch,
-/// the same order, whatever budgets, threads and blocks.
+/// Rows shuffled by runs and pool: the runs (run_rows consecutive rows) are permuted, and within each window of
+/// pool_rows rows of that sequence every row is drawn in an order of its own. Another epoch, another order; the same
+/// seed and epoch, the same order, whatever budgets, threads and blocks.
 struct shuffled {
   std::uint64_t seed = 0;
-  std::uint64_t run_rows = 0;   ///< 0: the default, computed from the source alone (order::defaults)
+  std::uint64_t run_rows = 0;   ///< 0: the default, computed from the source alone (order_defaults)
   std::uint64_t pool_rows = 0;  ///< 0: the default; at least run_rows, at most the source's rows
 };
 
@@ -29,6 +29,10 @@ struct source_shape {
   std::uint64_t row_bytes = 0;   ///< stored bytes of a row, over all fields
   std::uint64_t chunk_rows = 1;  ///< the largest chunk extent along the rows, over all fields
 };
+
+/// The defaults of a shuffled order (its seed is 0): runs of what storage keeps together (whole chunks, at least 64 KiB
+/// and at most 4 MiB), a pool of 32 runs, at most 128 MiB.
+shuffled order_defaults(const source_shape& shape);
 
 /// Consecutive rows of the source.
 struct extent {
@@ -67,7 +71,12 @@ class order {
   std::string description() const;
 
  private:
-  gpu::permutation runs_of(std::uint64_t epoch) const noexcept;
+  struct run_place {
+    std::uint64_t first_row;
+    std::uint64_t rows;
+    std::uint64_t offset;
+  };
+  run_place run_at(std::uint64_t epoch, std::uint64_t position) const noexcept;
 
   std::uint64_t rows_ = 0;
   std::uint64_t seed_ = 0;

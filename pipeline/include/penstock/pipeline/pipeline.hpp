@@ -29,8 +29,9 @@ struct consume_options {
 
 class epoch_range;
 
-/// A built pipeline: all its memory is allocated. One run (a range of epochs) at a time; the object may be destroyed in any
-/// state, which stops the run and waits for copies in flight. Not thread-safe, except request_stop() through the token.
+/// A built pipeline: all its memory is allocated. One run (a range of epochs) at a time; the object may be destroyed in
+/// any state, which stops the run and waits for copies in flight. Not thread-safe, except request_stop() through the
+/// token.
 class pipeline {
  public:
   pipeline(pipeline&&) noexcept;
@@ -40,7 +41,8 @@ class pipeline {
   /// Batches of the epochs [first, first + count), one epoch after another without a gap. Starting a run ends the one
   /// before. Errors reach the loop as exceptions; the run is over then, and the next one starts afresh.
   epoch_range epochs(std::uint64_t first, std::uint64_t count, consume_options options = {});
-  /// The same batches, given to `consumer` on the caller's thread. What it throws ends the run and reaches the caller as is.
+  /// The same batches, given to `consumer` on the caller's thread. What it throws ends the run and reaches the caller
+  /// as is.
   void run(std::uint64_t first, std::uint64_t count, const std::function<void(batch&)>& consumer,
            consume_options options = {});
 
@@ -59,8 +61,8 @@ class pipeline {
   std::unique_ptr<impl> impl_;
 };
 
-/// A range of batches for one pass: for (auto& batch : pipeline.epochs(0, 10)). Leaving the loop early costs no more than
-/// the blocks in flight. It must not outlive its pipeline.
+/// A range of batches for one pass: for (auto& batch : pipeline.epochs(0, 10)). Leaving the loop early costs no more
+/// than the blocks in flight. It must not outlive its pipeline.
 class epoch_range {
  public:
   class iterator {

@@ -21,17 +21,17 @@ struct transport_options {
 /// What was chosen, before anything is allocated.
 struct pipeline_plan {
   gpu::device device = gpu::device::host();
-  std::uint64_t rows = 0;           ///< of an epoch
+  std::uint64_t rows = 0;  ///< of an epoch
   std::size_t batch_rows = 0;
   std::size_t held_batches = 1;
   std::size_t block_rows = 0;
   std::size_t slot_bytes = 0;
-  std::size_t slots = 0;            ///< 0: blocks land in the rings (host device, fields that need no conversion)
-  std::size_t images = 0;           ///< device copies of slots: pool or staging; 0: none
+  std::size_t slots = 0;   ///< 0: blocks land in the rings (host device, fields that need no conversion)
+  std::size_t images = 0;  ///< device copies of slots: pool or staging; 0: none
   std::uint64_t ring_rows = 0;
   std::size_t threads = 0;
-  std::string order;                ///< order::description()
-  std::vector<field_shape> fields;  ///< of a batch
+  std::string order;                       ///< order::description()
+  std::vector<field_shape> fields;         ///< of a batch
   std::vector<std::string> field_reports;  ///< for people: each field's access path and reason
   gpu::ledger ledger;
 };

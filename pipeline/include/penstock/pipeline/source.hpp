@@ -9,8 +9,8 @@
 
 namespace penstock::pipeline {
 
-/// What a batch holds of a field: by default the stored type. A cast, and scale and shift, happen on the device, so that the
-/// link carries the stored bytes: as(stored) * scale + shift.
+/// What a batch holds of a field: by default the stored type. A cast, and scale and shift, happen on the device, so
+/// that the link carries the stored bytes: as(stored) * scale + shift.
 struct field_options {
   std::optional<type> as;
   double scale = 1;
@@ -26,8 +26,8 @@ class source {
     field_options options;
   };
 
-  /// Adds a field: the rows of `segments` one after another. Throws std::invalid_argument for a name that is taken or empty,
-  /// and for no segments.
+  /// Adds a field: the rows of `segments` one after another. Throws std::invalid_argument for a name that is taken or
+  /// empty, and for no segments.
   source& field(std::string name, std::vector<io::location> segments, field_options options = {}) &;
   source&& field(std::string name, std::vector<io::location> segments, field_options options = {}) &&;
 

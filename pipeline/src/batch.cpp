@@ -1,0 +1,65 @@
+#include "batch_lease.hpp"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <utility>
+
+namespace penstock::pipeline {
+
+batch::batch() noexcept = default;
+
+batch::batch(batch&& other) noexcept
+    : epoch_(other.epoch_),
+      index_(other.index_),
+      rows_(other.rows_),
+      valid_rows_(other.valid_rows_),
+      mask_(other.mask_),
+      stream_(other.stream_),
+      ticket_(other.ticket_),
+      lease_(std::move(other.lease_)) {}
+
+batch& batch::operator=(batch&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  epoch_ = other.epoch_;
+  index_ = other.index_;
+  rows_ = other.rows_;
+  valid_rows_ = other.valid_rows_;
+  mask_ = other.mask_;
+  stream_ = other.stream_;
+  ticket_ = other.ticket_;
+  lease_ = std::move(other.lease_);
+  return *this;
+}
+
+batch::~batch() { release(); }
+
+void batch::release() {
+  if (const auto lease = std::exchange(lease_, nullptr)) lease->release(ticket_);
+}
+
+void batch::used_on(gpu::stream_ref other) {
+  if (lease_) lease_->used_on(ticket_, other);
+}
+
+field_view batch::view(std::string_view name) const {
+  if (!lease_) throw std::invalid_argument("an empty batch has no fields");
+  return lease_->view(ticket_, name);
+}
+
+std::vector<field_view> batch::fields() const { return lease_ ? lease_->views(ticket_) : std::vector<field_view>{}; }
+
+std::vector<std::uint64_t> batch::row_ids() const {
+  return lease_ ? lease_->row_ids(ticket_) : std::vector<std::uint64_t>{};
+}
+
+field_view batch::typed_view(std::string_view name, type element) const {
+  const field_view found = view(name);
+  if (found.element != element)
+    throw std::invalid_argument(
+        fmt::format("field '{}' of the batch is {}, not {}", name, name_of(found.element), name_of(element)));
+  return found;
+}
+
+}  // namespace penstock::pipeline

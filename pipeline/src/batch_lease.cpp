@@ -1,0 +1,142 @@
+#include "batch_lease.hpp"
+
+#include <penstock/pipeline/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace penstock::pipeline {
+
+batch_lease::batch_lease(std::shared_ptr<const ground> on, std::shared_ptr<epoch_run> in, statistics& count,
+                         gpu::stream_ref stream)
+    : on_(std::move(on)), run_(std::move(in)), count_(count), stream_(stream), began_(clock::now()) {}
+
+batch batch_lease::next() {
+  const std::size_t batch_rows = on_->parts->batch.rows;
+  {
+    const std::lock_guard lock(mutex_);
+    if (held_ > on_->parts->batch.held)
+      throw error(
+          fmt::format("{} batches are held, and the pipeline was planned for {} beside the next one; release some, "
+                      "or raise batch_options::held",
+                      held_, on_->parts->batch.held),
+          {"consumer", 0, 0, 0, {}});
+  }
+  if (next_ == run_->plan.batches()) return {};
+  const schedule::batch_place place = run_->plan.batch(next_);
+  const auto start = clock::now();
+  if (run_->between.wait_for_rows(stream_, next_ * batch_rows + place.rows))
+    charge(start, next_ * batch_rows + place.valid_rows - 1);
+  if (next_ == 0) count_.first_batch_seconds = seconds_since(began_);
+
+  batch next;
+  next.epoch_ = place.epoch;
+  next.index_ = place.index;
+  next.rows_ = place.rows;
+  next.valid_rows_ = place.valid_rows;
+  next.stream_ = stream_;
+  next.ticket_ = next_;
+  if (on_->mask) next.mask_ = on_->mask + (batch_rows - place.valid_rows);
+  next.lease_ = shared_from_this();
+  {
+    const std::lock_guard lock(mutex_);
+    lent_.emplace_back();
+    ++held_;
+    ++next_;
+  }
+  ++count_.batches;
+  count_.rows += place.valid_rows;
+  if (next_ == run_->plan.batches() || run_->plan.batch(next_).index == 0) ++count_.epochs;
+  return next;
+}
+
+void batch_lease::charge(clock::time_point start, std::uint64_t position) {
+  const auto end = clock::now();
+  const piece needed = run_->plan.piece_at(position, run_->plan.end());
+  const auto seconds = run_->times.charge(start, end, needed.blocks_needed ? needed.blocks_needed - 1 : 0);
+  for (std::size_t cause = 0; cause < seconds.size(); ++cause) count_.waits[cause] += seconds[cause];
+  count_.wait_seconds += std::chrono::duration<double>(end - start).count();
+}
+
+std::vector<gpu::stream_ref> batch_lease::end() {
+  const std::lock_guard lock(mutex_);
+  if (over_) return {};
+  over_ = true;
+  count_.seconds += seconds_since(began_);
+  std::vector<gpu::stream_ref> streams{stream_};
+  for (const lent& batch : lent_) streams.insert(streams.end(), batch.others.begin(), batch.others.end());
+  return streams;
+}
+
+std::size_t batch_lease::held() const {
+  const std::lock_guard lock(mutex_);
+  return held_;
+}
+
+void batch_lease::used_on(std::uint64_t ticket, gpu::stream_ref other) {
+  const std::lock_guard lock(mutex_);
+  if (over_) throw std::invalid_argument("the batch's run has ended");
+  gpu::event filled(on_->device(), false, on_->parts->faults);
+  filled.record(stream_);
+  filled.hold(other);
+  lent_[ticket - first_lent_].others.push_back(other);
+}
+
+void batch_lease::release(std::uint64_t ticket) noexcept {
+  const std::lock_guard lock(mutex_);
+  --held_;
+  if (over_) return;
+  lent_[ticket - first_lent_].released = true;
+  try {
+    give_back_in_order();
+  } catch (...) {
+    run_->between.fail(std::current_exception());
+  }
+}
+
+/// Rows return in order, and in steps: one event for all batches of a step.
+void batch_lease::give_back_in_order() {
+  const std::size_t batch_rows = on_->parts->batch.rows;
+  while (!lent_.empty() && lent_.front().released) {
+    others_.insert(others_.end(), lent_.front().others.begin(), lent_.front().others.end());
+    lent_.pop_front();
+    ++first_lent_;
+    const std::uint64_t end = first_lent_ * batch_rows;
+    if (end % on_->sizes.quantum_rows != 0 && first_lent_ != run_->plan.batches()) continue;
+    std::vector<gpu::stream_ref> streams{stream_};
+    streams.insert(streams.end(), others_.begin(), others_.end());
+    others_.clear();
+    run_->between.release(streams, end);
+  }
+}
+
+field_view batch_lease::view_of(std::uint64_t ticket, std::size_t field) const {
+  const device_field& what = on_->fields.device[field];
+  return {what.name, on_->ring_row(field, ticket * on_->parts->batch.rows), what.element, what.row_bytes(),
+          &what.row_shape};
+}
+
+field_view batch_lease::view(std::uint64_t ticket, std::string_view name) const {
+  std::string names;
+  for (const std::size_t field : on_->fields.batch) {
+    if (on_->fields.device[field].name == name) return view_of(ticket, field);
+    names += (names.empty() ? "" : ", ") + on_->fields.device[field].name;
+  }
+  throw std::invalid_argument(fmt::format("the batch has no field '{}'; it has {}", name, names));
+}
+
+std::vector<field_view> batch_lease::views(std::uint64_t ticket) const {
+  std::vector<field_view> all;
+  for (const std::size_t field : on_->fields.batch) all.push_back(view_of(ticket, field));
+  return all;
+}
+
+std::vector<std::uint64_t> batch_lease::row_ids(std::uint64_t ticket) const {
+  const schedule::batch_place place = run_->plan.batch(ticket);
+  std::vector<std::uint64_t> ids(place.valid_rows);
+  for (std::uint64_t i = 0; i < place.valid_rows; ++i) ids[i] = on_->rows.row(place.epoch, place.first + i);
+  return ids;
+}
+
+}  // namespace penstock::pipeline

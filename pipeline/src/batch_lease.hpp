@@ -1,0 +1,59 @@
+#pragma once
+
+#include "epoch_run.hpp"
+#include "ground.hpp"
+
+#include <penstock/pipeline/batch.hpp>
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace penstock::pipeline {
+
+/// The consumer's side of a run: hands out batches in order, and takes their rows back. Batches keep it alive; after
+/// the run has ended, giving back does nothing.
+class batch_lease : public std::enable_shared_from_this<batch_lease> {
+ public:
+  batch_lease(std::shared_ptr<const ground> on, std::shared_ptr<epoch_run> in, statistics& count,
+              gpu::stream_ref stream);
+
+  /// The next batch; an empty one at the end. Throws what ended the run, and pipeline::error where more batches are
+  /// held than planned.
+  batch next();
+  /// The run is over: nothing is given back any more. Returns the streams that used its batches.
+  std::vector<gpu::stream_ref> end();
+  std::size_t held() const;
+
+  void used_on(std::uint64_t ticket, gpu::stream_ref other);
+  void release(std::uint64_t ticket) noexcept;
+  field_view view(std::uint64_t ticket, std::string_view name) const;
+  std::vector<field_view> views(std::uint64_t ticket) const;
+  std::vector<std::uint64_t> row_ids(std::uint64_t ticket) const;
+
+ private:
+  struct lent {
+    bool released = false;
+    std::vector<gpu::stream_ref> others;
+  };
+  field_view view_of(std::uint64_t ticket, std::size_t field) const;
+  void give_back_in_order();
+  void charge(clock::time_point start, std::uint64_t position);
+
+  std::shared_ptr<const ground> on_;
+  std::shared_ptr<epoch_run> run_;
+  statistics& count_;
+  gpu::stream_ref stream_;
+  const clock::time_point began_;
+
+  mutable std::mutex mutex_;  ///< batches may be released on other threads
+  std::deque<lent> lent_;     ///< batches from first_lent_ on
+  std::uint64_t first_lent_ = 0;
+  std::uint64_t next_ = 0;
+  std::size_t held_ = 0;
+  std::vector<gpu::stream_ref> others_;  ///< streams beside stream_ whose work the next release must wait for
+  bool over_ = false;
+};
+
+}  // namespace penstock::pipeline

@@ -1,0 +1,117 @@
+#include "block_reader.hpp"
+
+#include "byte_swap.hpp"
+
+#include <penstock/pipeline/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace penstock::pipeline {
+namespace {
+
+std::vector<extent> extents_of(const order& rows, const block_place& place) {
+  std::vector<extent> extents;
+  rows.read(place.epoch, place.first, place.rows, extents);
+  return extents;
+}
+
+}  // namespace
+
+std::string describe_rows(std::span<const extent> extents) {
+  constexpr std::size_t shown = 3;
+  std::string text = "rows ";
+  for (std::size_t i = 0; i < std::min(shown, extents.size()); ++i)
+    text += fmt::format("{}{}-{}", i ? ", " : "", extents[i].first, extents[i].first + extents[i].count - 1);
+  if (extents.size() > shown) text += fmt::format(" and {} more ranges", extents.size() - shown);
+  return text;
+}
+
+std::exception_ptr stage_error(const std::string& stage, const block_place& place, std::span<const extent> extents,
+                               std::exception_ptr cause) {
+  const std::string rows = describe_rows(extents);
+  std::string why = "unknown exception";
+  try {
+    std::rethrow_exception(cause);
+  } catch (const std::exception& e) {
+    why = e.what();
+  } catch (...) {
+  }
+  return std::make_exception_ptr(error(fmt::format("{} failed at {} of epoch {}: {}", stage, rows, place.epoch, why),
+                                       {stage, place.epoch, place.first, place.rows, rows}, std::move(cause)));
+}
+
+std::uint64_t block_reader::bytes_of(const block_place& place) const noexcept {
+  std::uint64_t bytes = 0;
+  for (const host_field& field : on_.fields.host)
+    if (field.reader != none) bytes += field.row_bytes() * place.rows;
+  return bytes;
+}
+
+void block_reader::read(const schedule& run, std::uint64_t block) const {
+  const block_place place = run.block(block);
+  const std::vector<extent> extents = extents_of(on_.rows, place);
+  try {
+    for (std::size_t field = 0; field < on_.fields.host.size(); ++field)
+      if (on_.fields.host[field].reader != none) read_field(field, extents, run, block, place);
+    if (on_.fields.host_row_ids != none) {
+      auto* id = reinterpret_cast<std::uint64_t*>(on_.slot(block) + on_.sizes.host_offsets[on_.fields.host_row_ids]);
+      for (const extent& e : extents)
+        for (std::uint64_t row = e.first; row < e.first + e.count; ++row) *id++ = row;
+    }
+  } catch (...) {
+    std::rethrow_exception(stage_error("read", place, extents, std::current_exception()));
+  }
+}
+
+void block_reader::read_field(std::size_t field, std::span<const extent> extents, const schedule& run,
+                              std::uint64_t block, const block_place& place) const {
+  const host_field& what = on_.fields.host[field];
+  const io::row_reader& reader = on_.readers[what.reader];
+  const std::size_t row_bytes = what.row_bytes();
+  if (on_.sizes.host_offsets[field] != none) {
+    std::byte* to = on_.slot(block) + on_.sizes.host_offsets[field];
+    for (const extent& e : extents) {
+      reader.read(e.first, e.count, {to, e.count * row_bytes});
+      to += e.count * row_bytes;
+    }
+    if (what.swapped && !on_.fields.host_transforms.empty())
+      swap_bytes({to - place.rows * row_bytes, place.rows * row_bytes}, size_of(what.element));
+    return;
+  }
+  // Straight into the ring, in two reads where the block goes over its end.
+  const std::size_t target = on_.fields.conversions[on_.conversion_from(field)].to;
+  std::uint64_t position = run.ring_position(place);
+  for (const extent& e : extents)
+    for (std::uint64_t done = 0; done < e.count;) {
+      const std::uint64_t n = std::min(e.count - done, on_.sizes.ring_rows - position % on_.sizes.ring_rows);
+      reader.read(e.first + done, n, {on_.ring_row(target, position), n * row_bytes});
+      done += n, position += n;
+    }
+}
+
+std::vector<block_field> block_reader::fields_of(std::uint64_t block, std::span<const std::size_t> fields) const {
+  std::vector<block_field> views;
+  for (const std::size_t field : fields) {
+    const host_field& what = on_.fields.host[field];
+    views.push_back({what.name, what.element, what.row_bytes(), on_.slot(block) + on_.sizes.host_offsets[field]});
+  }
+  return views;
+}
+
+void block_reader::apply(const schedule& run, std::uint64_t block, std::size_t transform) const {
+  const wired_transform& step = on_.fields.host_transforms[transform];
+  const block_place place = run.block(block);
+  const auto inputs = fields_of(block, step.inputs), outputs = fields_of(block, step.outputs);
+  const auto* ids =
+      reinterpret_cast<const std::uint64_t*>(on_.slot(block) + on_.sizes.host_offsets[on_.fields.host_row_ids]);
+  try {
+    step.function(
+        penstock::pipeline::block(on_.rows.seed(), place.epoch, place.rows, ids, inputs, outputs, gpu::stream_ref()));
+  } catch (...) {
+    std::rethrow_exception(stage_error(step.name, place, extents_of(on_.rows, place), std::current_exception()));
+  }
+}
+
+}  // namespace penstock::pipeline

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "ground.hpp"
+#include "schedule.hpp"
+
+namespace penstock::pipeline {
+
+/// The host's part of a block's way: reads its rows into its slot (or into the rings), and lets host transforms work on
+/// them. Thread-safe for different blocks.
+class block_reader {
+ public:
+  explicit block_reader(const ground& on) : on_(on) {}
+
+  /// Fills the block. Throws pipeline::error that names stage and rows.
+  void read(const schedule& run, std::uint64_t block) const;
+  /// Lets host transform number `transform` work on the block. Throws pipeline::error with the transform's exception.
+  void apply(const schedule& run, std::uint64_t block, std::size_t transform) const;
+  /// Stored bytes of a block.
+  std::uint64_t bytes_of(const block_place& place) const noexcept;
+
+ private:
+  void read_field(std::size_t field, std::span<const extent> extents, const schedule& run, std::uint64_t block,
+                  const block_place& place) const;
+  std::vector<block_field> fields_of(std::uint64_t block, std::span<const std::size_t> fields) const;
+
+  const ground& on_;
+};
+
+/// For people: "rows 0-255, 512-767 and 3 more ranges".
+std::string describe_rows(std::span<const extent> extents);
+
+/// The error of a stage at a block: its sentence names the stage, the rows and the epoch, then `cause`'s own.
+std::exception_ptr stage_error(const std::string& stage, const block_place& place, std::span<const extent> extents,
+                               std::exception_ptr cause);
+
+}  // namespace penstock::pipeline

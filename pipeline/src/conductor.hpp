@@ -1,0 +1,84 @@
+#pragma once
+
+#include "block_reader.hpp"
+#include "epoch_run.hpp"
+#include "flow.hpp"
+#include "ground.hpp"
+
+#include <penstock/gpu/slot_ring.hpp>
+#include <penstock/gpu/stream.hpp>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace penstock::pipeline {
+
+/// The one thread that touches the device: lets blocks into the flow while there are slots, issues their copies in
+/// order, gathers rows into the rings, publishes them, and gives slots back. It waits for nothing but a free slot, a
+/// block, or free rows, and is not one of the flow's workers.
+class conductor {
+ public:
+  conductor(const ground& on, statistics& count);
+  /// Stops the run in progress, fences copies in flight, joins.
+  ~conductor();
+  conductor(const conductor&) = delete;
+  conductor& operator=(const conductor&) = delete;
+
+  /// Begins a run; one before must be over (finish()).
+  void start(std::shared_ptr<epoch_run> next);
+  /// Stops the run in progress, if any, and returns when no thread, copy or kernel of it is at work. `consumers`:
+  /// streams that may still use the rings; later work on the rings waits for them.
+  void finish(std::span<const gpu::stream_ref> consumers);
+
+  /// A stream for consumers that bring none.
+  gpu::stream_ref consumer_stream() const noexcept { return consumer_; }
+
+ private:
+  void loop();
+  void conduct();
+  bool issue(std::uint64_t released);
+  bool copy_blocks(std::uint64_t came_out);
+  bool emit(std::uint64_t released);
+  bool reap();
+  void copy_image(std::uint64_t block);
+  void finish_block(std::uint64_t block);
+  void emit_piece(const piece& p);
+  void copy_straight(const piece& p);
+  void gather(const piece& p);
+  void transform(const piece& p);
+  void pad(const piece& p);
+  void fence();
+  void in_flow(std::uint64_t block, meter& count, const std::function<void()>& work);
+
+  const ground& on_;
+  statistics& count_;
+  block_reader reader_;
+  const bool host_;
+  bool has_straight_ = false;
+  bool has_device_work_ = false;  ///< gathers or transforms: rows are ready in the order of the work stream
+
+  gpu::stream copy_, work_, consumer_;
+  std::vector<gpu::stream_ref> writers_;  ///< the streams that write to the rings
+  std::vector<gpu::event> copied_;        ///< by slot
+  std::vector<gpu::event> image_filled_;  ///< by image, on copy_
+  std::vector<gpu::event> image_used_;    ///< by image, on work_
+  gpu::event straight_copied_;
+
+  // Of the run in progress; touched by the conductor's thread alone.
+  gpu::slot_ring slots_, images_;
+  std::uint64_t issued_ = 0, arrived_ = 0, emitted_ = 0;
+  std::uint64_t in_copy_ = 0;            ///< blocks whose last copy was issued
+  std::uint64_t held_window_block_ = 0;  ///< blocks whose image the work stream has waited for
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::shared_ptr<epoch_run> run_, current_;
+  bool quit_ = false;
+  std::unique_ptr<flow> flow_;
+  std::thread thread_;
+};
+
+}  // namespace penstock::pipeline

@@ -1,0 +1,62 @@
+#include "parts.hpp"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace penstock::pipeline {
+namespace {
+
+template <class Change>
+std::shared_ptr<const description::parts> changed(const description::parts& from, Change change) {
+  auto copy = std::make_shared<description::parts>(from);
+  change(*copy);
+  return copy;
+}
+
+}  // namespace
+
+host_transform transform_host(transform_options options, transform_function function) {
+  if (!function) throw std::invalid_argument(fmt::format("host transform '{}' has no function", options.name));
+  return {std::move(options), std::move(function)};
+}
+
+device_transform transform_device(transform_options options, transform_function function) {
+  if (!function) throw std::invalid_argument(fmt::format("device transform '{}' has no function", options.name));
+  return {std::move(options), std::move(function)};
+}
+
+description read(source from, order_options how) { return {std::move(from), std::move(how)}; }
+
+description::description(source from, order_options how) {
+  if (from.fields().empty()) throw std::invalid_argument("the source has no fields; add one with source::field");
+  parts_ = std::make_shared<parts>(parts{std::move(from), std::move(how), {}, {}, {}, {}, {}});
+}
+
+description operator|(description d, host_transform t) {
+  d.parts_ = changed(*d.parts_, [&](auto& p) { p.host_transforms.push_back(std::move(t)); });
+  return d;
+}
+
+description operator|(description d, device_transform t) {
+  d.parts_ = changed(*d.parts_, [&](auto& p) { p.device_transforms.push_back(std::move(t)); });
+  return d;
+}
+
+description operator|(description d, batch_options b) {
+  if (b.rows == 0) throw std::invalid_argument("a batch needs at least one row; batch_options::rows is 0");
+  d.parts_ = changed(*d.parts_, [&](auto& p) { p.batch = b; });
+  return d;
+}
+
+description operator|(description d, transport_options t) {
+  d.parts_ = changed(*d.parts_, [&](auto& p) { p.transport = t; });
+  return d;
+}
+
+description operator|(description d, fault_seam faults) {
+  d.parts_ = changed(*d.parts_, [&](auto& p) { p.faults = std::move(faults); });
+  return d;
+}
+
+}  // namespace penstock::pipeline

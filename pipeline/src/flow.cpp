@@ -1,0 +1,100 @@
+#include "flow.hpp"
+
+#include <tbb/flow_graph.h>
+#include <tbb/global_control.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+namespace penstock::pipeline {
+namespace {
+
+/// What travels through the graph: TBB copies messages, so it is two numbers.
+struct ticket {
+  std::uint64_t sequence = 0;  ///< counts all submissions; never starts again
+  std::uint64_t block = 0;
+};
+
+using node = tbb::flow::function_node<ticket, ticket>;
+
+// The driver and the thread that hands blocks on both take part in the arena without being TBB's workers.
+constexpr int outside_threads = 2;
+
+}  // namespace
+
+struct flow::impl {
+  impl(std::size_t threads, std::vector<stage> stages, std::function<void(std::uint64_t)> out)
+      : workers(tbb::global_control::max_allowed_parallelism,
+                std::max(threads, tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism))),
+        arena(static_cast<int>(threads) + 1, outside_threads),
+        bodies(std::move(stages)),
+        deliver(std::move(out)) {
+    arena.execute([&] { build(); });
+    graph->reserve_wait();
+    driver = std::thread([this] { arena.execute([this] { graph->wait_for_all(); }); });
+  }
+
+  void build() {
+    graph.emplace();
+    for (const stage& s : bodies)
+      nodes.push_back(std::make_unique<node>(*graph, s.concurrency, [&body = s.body](ticket t) {
+        body(t.block);
+        return t;
+      }));
+    in_order.emplace(*graph, [](const ticket& t) { return static_cast<std::size_t>(t.sequence); });
+    sink.emplace(*graph, tbb::flow::serial, [this](ticket t) {
+      deliver(t.block);
+      const std::lock_guard lock(mutex);
+      if (++came_out == submitted) idle.notify_all();
+      return tbb::flow::continue_msg{};
+    });
+    for (std::size_t i = 0; i + 1 < nodes.size(); ++i) tbb::flow::make_edge(*nodes[i], *nodes[i + 1]);
+    tbb::flow::make_edge(*nodes.back(), *in_order);
+    tbb::flow::make_edge(*in_order, *sink);
+  }
+
+  tbb::global_control workers;  // more threads than processors are a user's right: storage may need them
+  tbb::task_arena arena;
+  std::vector<stage> bodies;
+  std::function<void(std::uint64_t)> deliver;
+  std::optional<tbb::flow::graph> graph;
+  std::vector<std::unique_ptr<node>> nodes;
+  std::optional<tbb::flow::sequencer_node<ticket>> in_order;
+  std::optional<tbb::flow::function_node<ticket>> sink;
+  std::thread driver;
+  std::mutex mutex;
+  std::condition_variable idle;
+  std::uint64_t submitted = 0;
+  std::uint64_t came_out = 0;
+};
+
+flow::flow(std::size_t threads, std::vector<stage> stages, std::function<void(std::uint64_t)> out)
+    : impl_(std::make_unique<impl>(threads, std::move(stages), std::move(out))) {}
+
+flow::~flow() {
+  drain();
+  impl_->graph->release_wait();
+  impl_->driver.join();
+}
+
+void flow::submit(std::uint64_t block) {
+  ticket next{0, block};
+  {
+    const std::lock_guard lock(impl_->mutex);
+    next.sequence = impl_->submitted++;
+  }
+  impl_->nodes.front()->try_put(next);
+}
+
+void flow::drain() {
+  std::unique_lock lock(impl_->mutex);
+  impl_->idle.wait(lock, [&] { return impl_->came_out == impl_->submitted; });
+}
+
+void flow::inside(const std::function<void()>& work) { impl_->arena.execute(work); }
+
+}  // namespace penstock::pipeline

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace penstock::pipeline {
+
+/// The flow graph: blocks go through stages that run in parallel, and come out in the order in which they went in. It
+/// runs in a task arena of its own, driven by a thread of its own, so that a consumer that waits lends nothing and owes
+/// nothing.
+///
+/// Bodies must not throw and must not wait for the device or for other blocks. How many blocks are inside is bounded by
+/// who submits (a block enters only when it holds a slot), not by queues.
+class flow {
+ public:
+  struct stage {
+    std::size_t concurrency = 1;
+    std::function<void(std::uint64_t block)> body;
+  };
+
+  /// `out` is called for one block at a time, in the order of submission.
+  flow(std::size_t threads, std::vector<stage> stages, std::function<void(std::uint64_t block)> out);
+  /// Waits for the blocks inside.
+  ~flow();
+  flow(const flow&) = delete;
+  flow& operator=(const flow&) = delete;
+
+  /// Lets a block in. One thread at a time. Does not block.
+  void submit(std::uint64_t block);
+  /// Blocks until every block that was let in has come out.
+  void drain();
+  /// Runs `work` on the caller's thread inside the arena: parallel loops in it use the arena's threads.
+  void inside(const std::function<void()>& work);
+
+ private:
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+}  // namespace penstock::pipeline

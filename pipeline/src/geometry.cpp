@@ -1,0 +1,253 @@
+#include "geometry.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+namespace penstock::pipeline {
+namespace {
+
+using namespace penstock::literals;
+
+constexpr std::size_t field_alignment = 256;  // of a field in a slot: what the gather's vector loads need, and more
+constexpr std::size_t least_straight_bytes = 64_KiB;  // smaller copies cost more to issue than a gather costs
+constexpr std::size_t most_chunk_block_bytes = 16_MiB;
+constexpr std::array block_bytes_device{4_MiB, 2_MiB, 1_MiB, 512_KiB, 256_KiB, 128_KiB, 64_KiB, 16_KiB};
+constexpr std::array block_bytes_host{1_MiB, 512_KiB, 256_KiB, 128_KiB, 64_KiB, 16_KiB};
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t step) { return (value + step - 1) / step * step; }
+
+/// One choice of block size with the bounds of the other sizes.
+struct candidate {
+  geometry sizes;  // block_rows and the slot's layout; counts are set by take()
+  std::uint64_t window_blocks = 1;
+  std::size_t least_slots = 0, good_slots = 0;
+  std::size_t least_images = 0, good_images = 0;
+  std::uint64_t least_ring = 0, fair_ring = 0, good_ring = 0;
+};
+
+std::size_t stored_row_bytes(const wiring& w) {
+  std::size_t bytes = 0;
+  for (const host_field& field : w.host) bytes += field.row_bytes();
+  return std::max<std::size_t>(bytes, 1);
+}
+
+/// Which conversions go past the gather, and where the other fields lie in a slot: first what is copied at once, then
+/// what is copied field by field, then what stays on the host.
+void lay_out(const wiring& w, const transport_task& task, geometry& g) {
+  g.straight.assign(w.conversions.size(), false);
+  g.host_offsets.assign(w.host.size(), none);
+  g.lands_in_ring = false;
+  for (std::size_t c = 0; c < w.conversions.size(); ++c) {
+    const conversion& how = w.conversions[c];
+    const bool final = w.device[how.to].in_ring;
+    if (!how.plain || !final || task.pooled) continue;
+    if (task.host ? w.host_transforms.empty() : w.host[how.from].row_bytes() * g.block_rows >= least_straight_bytes)
+      g.straight[c] = true;
+  }
+  std::size_t end = 0;
+  const auto place = [&](std::size_t field) {
+    g.host_offsets[field] = end;
+    end += align_up(w.host[field].row_bytes() * g.block_rows, field_alignment);
+  };
+  for (std::size_t c = 0; c < w.conversions.size(); ++c)
+    if (!g.straight[c]) place(w.conversions[c].from);
+  g.image_bytes = end;
+  for (std::size_t c = 0; c < w.conversions.size(); ++c) {
+    if (!g.straight[c]) continue;
+    if (task.host)
+      g.lands_in_ring = true;
+    else
+      place(w.conversions[c].from);
+  }
+  for (std::size_t field = 0; field < w.host.size(); ++field)
+    if (!w.host[field].travels) place(field);
+  g.slot_bytes = end;
+}
+
+candidate make_candidate(const wiring& w, const transport_task& task, std::size_t block_rows, std::size_t threads) {
+  candidate c;
+  geometry& g = c.sizes;
+  g.block_rows = block_rows;
+  g.threads = threads;
+  lay_out(w, task, g);
+  c.window_blocks = g.blocks_of(task.pooled ? task.window_rows : block_rows);
+  const std::size_t batch = task.batch_rows;
+  g.quantum_rows = task.host || batch >= block_rows ? batch : block_rows / batch * batch;
+
+  const bool slots = g.slot_bytes > 0, images = !task.host && g.image_bytes > 0;
+  if (slots && task.host && task.pooled) {
+    c.least_slots = c.window_blocks;
+    c.good_slots = 2 * c.window_blocks;
+  } else if (slots) {
+    c.least_slots = 2;
+    c.good_slots = 2 * threads + 6;
+  }
+  if (images) {
+    c.least_images = task.pooled ? c.window_blocks : 1;
+    c.good_images = task.pooled ? 2 * c.window_blocks : 4;
+  }
+  const std::uint64_t view = (task.held + 1) * batch, landing = g.lands_in_ring ? block_rows : 0;
+  c.least_ring = round_up(view + batch + landing, batch);
+  c.fair_ring = round_up(view + g.quantum_rows + landing + block_rows, batch);
+  const std::uint64_t ahead = g.lands_in_ring ? (2 * threads + 2) * block_rows : 4 * block_rows;
+  c.good_ring = round_up(view + std::max<std::uint64_t>(g.quantum_rows + ahead, 2 * batch), batch);
+  if (task.wish.slots && slots) c.least_slots = c.good_slots = std::max(task.wish.slots, c.least_slots);
+  return c;
+}
+
+/// The candidate with these counts, and the ledger of it.
+geometry take(const candidate& c, const wiring& w, const transport_task& task, std::size_t slots, std::size_t images,
+              std::uint64_t ring_rows) {
+  using kind = gpu::memory_kind;
+  geometry g = c.sizes;
+  g.slots = slots;
+  g.images = task.host ? slots : images;
+  g.ring_rows = ring_rows;
+  const std::uint64_t spare = ring_rows - (task.held + 1) * task.batch_rows - (g.lands_in_ring ? g.block_rows : 0);
+  g.quantum_rows =
+      std::max<std::uint64_t>(std::min(g.quantum_rows, spare / task.batch_rows * task.batch_rows), task.batch_rows);
+  for (const std::size_t field : w.batch)
+    g.ledger.add(kind::device, ring_item(w.device[field]), ring_rows * w.device[field].row_bytes(),
+                 fmt::format("{} rows of {}", ring_rows, format_bytes(w.device[field].row_bytes())));
+  for (std::size_t field = 0; field < w.device.size(); ++field)
+    if (!w.device[field].in_ring)
+      g.ledger.add(kind::device, piece_item(w, field), g.block_rows * w.device[field].row_bytes(),
+                   "between transforms, one block");
+  if (!task.host && images)
+    g.ledger.add(kind::device, task.pooled ? pool_item : staging_item, images * g.image_bytes,
+                 fmt::format("{} blocks of {}", images, format_bytes(g.image_bytes)));
+  if (slots) {
+    const bool is_pool = task.host && task.pooled;
+    g.ledger.add(is_pool ? kind::device : kind::pinned, is_pool ? pool_item : slots_item, slots * g.slot_bytes,
+                 fmt::format("{} blocks of {}", slots, format_bytes(g.slot_bytes)));
+  }
+  if (task.masked) g.ledger.add(kind::device, mask_item, 2 * task.batch_rows, "ones, then zeros");
+  for (const io::memory_item& item : task.reader_memory(g.threads)) g.ledger.add(kind::host, item.name, item.bytes);
+  return g;
+}
+
+geometry least(const candidate& c, const wiring& w, const transport_task& task) {
+  return take(c, w, task, c.least_slots, c.least_images, c.least_ring);
+}
+
+/// The largest value in [least, good] for which `fits` holds; fits(least) holds, and fits is monotonous.
+template <class Integer, class Fits>
+Integer largest(Integer least, Integer good, Integer step, Fits fits) {
+  if (good <= least || fits(good)) return std::max(least, good);
+  Integer low = 0, high = (good - least) / step;  // fits(least + low * step), not fits(least + high * step) or beyond
+  while (high - low > 1) {
+    const Integer middle = low + (high - low) / 2;
+    (fits(static_cast<Integer>(least + middle * step)) ? low : high) = middle;
+  }
+  return least + low * step;
+}
+
+/// Grows the candidate within the budget: the pool or staging first, then slots, then the ring.
+std::optional<geometry> grow(const candidate& c, const wiring& w, const transport_task& task, const auto& fits) {
+  std::size_t slots = c.least_slots, images = c.least_images;
+  std::uint64_t ring = c.least_ring;
+  const auto sized = [&] { return take(c, w, task, slots, images, ring); };
+  if (!fits(sized())) return std::nullopt;
+  ring = largest<std::uint64_t>(c.least_ring, c.fair_ring, task.batch_rows,
+                                [&](std::uint64_t n) { return fits(take(c, w, task, slots, images, n)); });
+  images = largest<std::size_t>(c.least_images, c.good_images, 1,
+                                [&](std::size_t n) { return fits(take(c, w, task, slots, n, ring)); });
+  slots = largest<std::size_t>(c.least_slots, c.good_slots, 1,
+                               [&](std::size_t n) { return fits(take(c, w, task, n, images, ring)); });
+  if (c.good_ring > ring)
+    ring = largest<std::uint64_t>(ring, c.good_ring, task.batch_rows,
+                                  [&](std::uint64_t n) { return fits(take(c, w, task, slots, images, n)); });
+  return sized();
+}
+
+bool is_comfortable(const candidate& c, const geometry& g) {
+  return g.ring_rows >= c.fair_ring &&
+         g.slots >= std::min<std::size_t>(c.good_slots, std::max<std::size_t>(4, c.good_slots / 2)) &&
+         g.images >= std::min(c.good_images, std::max<std::size_t>(c.least_images + 1, c.good_images * 3 / 4));
+}
+
+std::vector<std::size_t> block_sizes(const wiring& w, const transport_task& task) {
+  const std::size_t row = stored_row_bytes(w);
+  const std::uint64_t most = std::max<std::uint64_t>(task.pooled ? task.window_rows : task.rows, 1);
+  std::vector<std::size_t> sizes;
+  const auto add = [&](std::size_t bytes, bool align) {
+    std::uint64_t rows = std::max<std::uint64_t>(bytes / row, 1);
+    const std::uint64_t step =
+        task.pooled ? task.run_rows : task.chunk_rows;  // blocks that end where these end cut no chunk
+    if (align && step > 1 && rows >= step) rows = rows / step * step;
+    if (align && step > rows && step * row <= most_chunk_block_bytes && sizes.empty()) rows = step;
+    rows = std::min(rows, most);
+    if (sizes.empty() || rows < sizes.back()) sizes.push_back(static_cast<std::size_t>(rows));
+  };
+  if (task.wish.block_bytes)
+    add(task.wish.block_bytes, true);
+  else if (task.host)
+    for (const std::size_t bytes : block_bytes_host) add(bytes, true);
+  else
+    for (const std::size_t bytes : block_bytes_device) add(bytes, true);
+  if (!task.wish.block_bytes) add(1, false);
+  return sizes;
+}
+
+std::size_t wished_threads(const transport_task& task) {
+  if (task.wish.threads) return task.wish.threads;
+  // A consumer on a device needs a core for its launches, and the copy thread one where there are many.
+  return task.host ? task.processors
+                   : std::max<std::size_t>(1, task.processors - std::max<std::size_t>(1, task.processors / 6));
+}
+
+}  // namespace
+
+std::string ring_item(const device_field& field) { return fmt::format("pipeline: ring of {}", field.name); }
+
+std::string piece_item(const wiring& w, std::size_t field) {
+  return fmt::format("pipeline: {} between transforms ({})", w.device[field].name, field);
+}
+
+geometry repeat_geometry(const wiring& w, const transport_task& task, const pipeline_plan& plan) {
+  return take(make_candidate(w, task, plan.block_rows, plan.threads), w, task, plan.slots, plan.images, plan.ring_rows);
+}
+
+geometry smallest_geometry(const wiring& w, const transport_task& task) {
+  std::optional<geometry> smallest;
+  for (const std::size_t rows : block_sizes(w, task)) {
+    geometry g = least(make_candidate(w, task, rows, task.wish.threads ? task.wish.threads : 1), w, task);
+    const auto total = [](const geometry& x, gpu::memory_kind kind) { return x.ledger.total(kind); };
+    const auto device = gpu::memory_kind::device, pinned = gpu::memory_kind::pinned;
+    if (!smallest || total(g, device) < total(*smallest, device) ||
+        (total(g, device) == total(*smallest, device) && total(g, pinned) < total(*smallest, pinned)))
+      smallest = std::move(g);
+  }
+  return *smallest;
+}
+
+geometry plan_geometry(const wiring& w, const transport_task& task, const gpu::budget& limits,
+                       const gpu::ledger& taken) {
+  const auto fits = [&](const geometry& g) {
+    return std::all_of(gpu::memory_kinds.begin(), gpu::memory_kinds.end(), [&](gpu::memory_kind kind) {
+      return g.ledger.total(kind) + taken.total(kind) <= limits.of(kind);
+    });
+  };
+  for (std::size_t threads = wished_threads(task); threads >= 1; threads = threads > 1 ? threads / 2 : 0) {
+    std::optional<geometry> fallback;
+    for (const std::size_t rows : block_sizes(w, task)) {
+      const candidate c = make_candidate(w, task, rows, threads);
+      std::optional<geometry> g = grow(c, w, task, fits);
+      if (g && is_comfortable(c, *g)) return *g;
+      if (g && !fallback) fallback = std::move(g);
+    }
+    if (fallback) return *fallback;
+    if (task.wish.threads) break;
+  }
+  gpu::ledger all = taken;
+  const geometry smallest = smallest_geometry(w, task);
+  all.add(smallest.ledger);
+  gpu::budget needed = limits;
+  for (const gpu::memory_kind kind : gpu::memory_kinds) needed.of(kind) = all.total(kind);
+  throw gpu::budget_error("the pipeline does not fit its budget", all, limits, needed);
+}
+
+}  // namespace penstock::pipeline

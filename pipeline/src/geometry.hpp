@@ -1,0 +1,65 @@
+#pragma once
+
+#include "wiring.hpp"
+
+#include <penstock/gpu/ledger.hpp>
+#include <penstock/pipeline/plan.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace penstock::pipeline {
+
+/// What the sizes of a pipeline depend on, budgets apart.
+struct transport_task {
+  bool host = true;               ///< the device is the host
+  bool pooled = false;            ///< rows are drawn from a pool
+  std::uint64_t rows = 0;         ///< of an epoch
+  std::uint64_t window_rows = 0;  ///< order::window_rows()
+  std::uint64_t run_rows = 0;     ///< order::run_rows(), 0 where sequential
+  std::uint64_t chunk_rows = 1;
+  std::size_t batch_rows = 1;
+  std::size_t held = 0;
+  bool masked = false;  ///< the last batch is padded
+  std::size_t processors = 1;
+  transport_options wish;
+  /// Host memory that reading takes with so many threads.
+  std::function<std::vector<io::memory_item>(std::size_t threads)> reader_memory;
+};
+
+/// Sizes of everything that a pipeline holds, and where fields lie in a slot.
+struct geometry {
+  std::size_t block_rows = 1;
+  std::vector<bool> straight;             ///< by conversion: bytes go to the ring as they are, past image and gather
+  bool lands_in_ring = false;             ///< straight fields are read into the ring itself (host)
+  std::vector<std::size_t> host_offsets;  ///< by host field, in a slot; none: it lands in the ring
+  std::size_t image_bytes = 0;            ///< the front of a slot that is copied to the device at once
+  std::size_t slot_bytes = 0;
+  std::size_t slots = 0;
+  std::size_t images = 0;  ///< on the host a slot is its own image
+  std::uint64_t ring_rows = 0;
+  std::uint64_t quantum_rows = 0;  ///< consumed rows are given back in steps of at least so many
+  std::size_t threads = 1;
+  gpu::ledger ledger;
+
+  std::uint64_t blocks_of(std::uint64_t rows) const noexcept { return (rows + block_rows - 1) / block_rows; }
+};
+
+/// Names of the plan's items in the ledger.
+std::string ring_item(const device_field& field);
+std::string piece_item(const wiring& w, std::size_t device_field);
+inline constexpr const char* pool_item = "pipeline: pool";
+inline constexpr const char* staging_item = "pipeline: staging";
+inline constexpr const char* slots_item = "pipeline: slots";
+inline constexpr const char* mask_item = "pipeline: mask";
+
+/// The best sizes within what `taken` leaves of `limits`. Throws gpu::budget_error. Pure.
+geometry plan_geometry(const wiring& w, const transport_task& task, const gpu::budget& limits,
+                       const gpu::ledger& taken);
+/// The geometry whose counts a plan of the same description holds.
+geometry repeat_geometry(const wiring& w, const transport_task& task, const pipeline_plan& plan);
+/// The sizes that take the least device memory.
+geometry smallest_geometry(const wiring& w, const transport_task& task);
+
+}  // namespace penstock::pipeline

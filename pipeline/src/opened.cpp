@@ -1,0 +1,172 @@
+#include "geometry.hpp"
+#include "pipeline_impl.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace penstock::pipeline {
+
+struct opened::impl {
+  impl(std::shared_ptr<const description::parts> what, std::vector<io::row_reader> opened_readers)
+      : parts(std::move(what)), readers(std::move(opened_readers)), shape(shape_of(readers)), rows(parts->how, shape) {
+    std::vector<stored_field> stored;
+    for (const io::row_reader& reader : readers) stored.push_back({reader.element(), reader.row_shape()});
+    fields = wire(*parts, stored);
+    for (const std::size_t field : fields.batch)
+      shapes.push_back({fields.device[field].name, fields.device[field].element, fields.device[field].row_shape});
+  }
+
+  static source_shape shape_of(const std::vector<io::row_reader>& readers) {
+    source_shape shape{readers.front().rows(), 0, 1};
+    for (const io::row_reader& reader : readers) {
+      shape.row_bytes += reader.row_bytes();
+      shape.chunk_rows = std::max(shape.chunk_rows, reader.chunk_rows());
+    }
+    return shape;
+  }
+
+  static io::read_resources resources(const io::row_reader& reader, std::size_t threads) {
+    // Two chunks more than reads at once: what one block cuts is there for the next.
+    return {threads, reader.cut_bytes() * (threads + 2)};
+  }
+
+  transport_task task(gpu::device d) const {
+    transport_task t;
+    t.host = d.is_host();
+    t.pooled = rows.is_shuffled();
+    t.rows = rows.rows();
+    t.window_rows = rows.window_rows();
+    t.run_rows = rows.run_rows();
+    t.chunk_rows = shape.chunk_rows;
+    t.batch_rows = parts->batch.rows;
+    t.held = parts->batch.held;
+    t.masked = parts->batch.last == last_batch::pad;
+    t.processors = gpu::processors();
+    t.wish = parts->transport;
+    t.reader_memory = [this](std::size_t threads) {
+      std::vector<io::memory_item> items;
+      for (std::size_t i = 0; i < readers.size(); ++i)
+        for (io::memory_item item : readers[i].memory(resources(readers[i], threads)))
+          items.push_back({fmt::format("io: {} of {}", item.name, parts->from.fields()[i].name), item.bytes});
+      return items;
+    };
+    return t;
+  }
+
+  pipeline_plan describe(gpu::device d, const geometry& g) const {
+    pipeline_plan plan;
+    plan.device = d;
+    plan.rows = rows.rows();
+    plan.batch_rows = parts->batch.rows;
+    plan.held_batches = parts->batch.held;
+    plan.block_rows = g.block_rows;
+    plan.slot_bytes = g.slot_bytes;
+    plan.slots = g.slots;
+    plan.images = g.images;
+    plan.ring_rows = g.ring_rows;
+    plan.threads = g.threads;
+    plan.order = rows.description();
+    plan.fields = shapes;
+    for (std::size_t i = 0; i < readers.size(); ++i) {
+      const auto& segments = readers[i].segments();
+      if (segments.empty()) continue;
+      plan.field_reports.push_back(fmt::format(
+          "field {}: {} segment{}, {} ({})", parts->from.fields()[i].name, segments.size(),
+          segments.size() == 1 ? "" : "s", io::name_of(segments.front().info.access), segments.front().info.reason));
+    }
+    plan.ledger = g.ledger;
+    return plan;
+  }
+
+  std::shared_ptr<const description::parts> parts;
+  std::vector<io::row_reader> readers;
+  source_shape shape;
+  order rows;
+  wiring fields;
+  std::vector<field_shape> shapes;
+};
+
+opened::opened(std::unique_ptr<impl> inner) noexcept : impl_(std::move(inner)) {}
+opened::opened(opened&&) noexcept = default;
+opened& opened::operator=(opened&&) noexcept = default;
+opened::~opened() = default;
+
+opened description::open() const {
+  std::vector<io::row_reader> readers;
+  for (const auto& field : parts_->from.fields()) {
+    io::read_options options;
+    options.faults = parts_->faults;
+    readers.emplace_back(field.segments, options);
+    if (readers.back().rows() != readers.front().rows())
+      throw std::invalid_argument(
+          fmt::format("field '{}' has {} rows, field '{}' has {}; all fields need the same number",
+                      parts_->from.fields().front().name, readers.front().rows(), field.name, readers.back().rows()));
+  }
+  return opened(std::make_unique<opened::impl>(parts_, std::move(readers)));
+}
+
+pipeline description::build(gpu::device d, const gpu::budget& limits) const {
+  opened source = open();
+  const pipeline_plan plan = source.plan(d, limits);
+  auto memory = std::make_shared<gpu::memory>(d, plan.ledger, parts_->faults);
+  return std::move(source).build(plan, std::move(memory));
+}
+
+std::uint64_t opened::rows() const noexcept { return impl_->rows.rows(); }
+const std::vector<field_shape>& opened::fields() const noexcept { return impl_->shapes; }
+const order& opened::row_order() const noexcept { return impl_->rows; }
+
+pipeline_plan opened::plan(gpu::device d, const gpu::budget& limits, const gpu::ledger& taken) const {
+  return impl_->describe(d, plan_geometry(impl_->fields, impl_->task(d), limits, taken));
+}
+
+pipeline_plan opened::smallest_plan(gpu::device d) const {
+  return impl_->describe(d, smallest_geometry(impl_->fields, impl_->task(d)));
+}
+
+pipeline opened::build(const pipeline_plan& plan, std::shared_ptr<gpu::memory> memory) && {
+  using kind = gpu::memory_kind;
+  if (memory->device() != plan.device)
+    throw std::invalid_argument(
+        fmt::format("the plan is for {}, the memory on {}", plan.device.name(), memory->device().name()));
+  const transport_task task = impl_->task(plan.device);
+  auto on = std::make_shared<ground>(
+      ground{impl_->parts, std::move(impl_->fields), {}, impl_->rows, {}, memory, plan, {}, {}, {}, {}});
+  on->sizes = repeat_geometry(on->fields, task, plan);
+  on->readers = std::move(impl_->readers);
+  for (io::row_reader& reader : on->readers) reader.reserve(impl::resources(reader, plan.threads));
+
+  for (std::size_t field = 0; field < on->fields.device.size(); ++field)
+    on->device_base.push_back(memory
+                                  ->at(kind::device, on->fields.device[field].in_ring
+                                                         ? ring_item(on->fields.device[field])
+                                                         : piece_item(on->fields, field))
+                                  .data());
+  const bool host = plan.device.is_host();
+  if (plan.slots)
+    on->slot_base =
+        (host && task.pooled ? memory->at(kind::device, pool_item) : memory->at(kind::pinned, slots_item)).data();
+  if (host)
+    on->image_base = on->slot_base;
+  else if (plan.images)
+    on->image_base = memory->at(kind::device, task.pooled ? pool_item : staging_item).data();
+  if (task.masked) {
+    std::byte* mask = memory->at(kind::device, mask_item).data();
+    const gpu::stream setup(plan.device, false, impl_->parts->faults);
+    gpu::fill(setup, mask, 1, task.batch_rows);
+    gpu::fill(setup, mask + task.batch_rows, 0, task.batch_rows);
+    setup.synchronize();
+    on->mask = reinterpret_cast<const std::uint8_t*>(mask);
+  }
+  return pipeline(std::make_unique<pipeline::impl>(std::move(on)));
+}
+
+std::size_t ground::conversion_from(std::size_t host_field) const noexcept {
+  for (std::size_t c = 0; c < fields.conversions.size(); ++c)
+    if (fields.conversions[c].from == host_field) return c;
+  return none;
+}
+
+}  // namespace penstock::pipeline

@@ -1,0 +1,111 @@
+#include <penstock/pipeline/order.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace penstock::pipeline {
+namespace {
+
+// Defaults keep what storage keeps together, within a size that still mixes: see order_defaults().
+constexpr std::uint64_t least_run_bytes = 64 << 10;
+constexpr std::uint64_t most_run_bytes = 4 << 20;
+constexpr std::uint64_t runs_in_a_pool = 32;
+constexpr std::uint64_t most_pool_bytes = 128 << 20;
+
+// Purposes that draw from the same seed and epoch must not share keys.
+enum class purpose : std::uint64_t { runs = 1, tail = 2, draw = 3 };
+
+std::uint64_t key(std::uint64_t seed, std::uint64_t epoch, purpose why, std::uint64_t index) {
+  return gpu::mix(gpu::mix(gpu::mix(gpu::mix(seed) ^ epoch) ^ static_cast<std::uint64_t>(why)) ^ index);
+}
+
+void append(std::vector<extent>& out, std::uint64_t first, std::uint64_t count) {
+  if (count == 0) return;
+  if (!out.empty() && out.back().first + out.back().count == first)
+    out.back().count += count;
+  else
+    out.push_back({first, count});
+}
+
+}  // namespace
+
+shuffled order_defaults(const source_shape& shape) {
+  const auto row_bytes = std::max<std::uint64_t>(shape.row_bytes, 1);
+  const auto rows_of = [&](std::uint64_t bytes) { return std::max<std::uint64_t>(bytes / row_bytes, 1); };
+  const auto rows = std::max<std::uint64_t>(shape.rows, 1);
+  const auto chunk = std::max<std::uint64_t>(shape.chunk_rows, 1);
+  std::uint64_t run = chunk;
+  if (run < rows_of(least_run_bytes)) run = chunk * ((rows_of(least_run_bytes) + chunk - 1) / chunk);
+  run = std::min({run, rows_of(most_run_bytes), rows});
+  std::uint64_t pool = std::min(run * runs_in_a_pool, std::max(rows_of(most_pool_bytes), run));
+  return {.run_rows = run, .pool_rows = std::min(pool, rows)};
+}
+
+order::order(const order_options& options, const source_shape& shape) : rows_(shape.rows), window_rows_(shape.rows) {
+  const auto* shuffle = std::get_if<shuffled>(&options);
+  if (!shuffle) return;
+  const shuffled defaults = order_defaults(shape);
+  shuffled_ = true;
+  seed_ = shuffle->seed;
+  run_rows_ = shuffle->run_rows ? shuffle->run_rows
+                                : std::min(defaults.run_rows, std::max<std::uint64_t>(shuffle->pool_rows, 1));
+  if (!shuffle->run_rows && !shuffle->pool_rows) run_rows_ = defaults.run_rows;
+  window_rows_ = shuffle->pool_rows ? shuffle->pool_rows : std::max(defaults.pool_rows, run_rows_);
+  run_rows_ = std::min(run_rows_, std::max<std::uint64_t>(rows_, 1));
+  window_rows_ = std::min(window_rows_, std::max<std::uint64_t>(rows_, 1));
+  if (window_rows_ < run_rows_)
+    throw std::invalid_argument(fmt::format(
+        "a pool of {} rows cannot hold a run of {}; raise pool_rows or lower run_rows", window_rows_, run_rows_));
+}
+
+// Reading goes through the full runs in permuted order; the short last run, if there is one, is put in at a drawn
+// place.
+void order::read(std::uint64_t epoch, std::uint64_t first, std::uint64_t count, std::vector<extent>& out) const {
+  if (first + count > rows_ || first + count < first)
+    throw std::invalid_argument(
+        fmt::format("positions {} to {} are not in an epoch of {} rows", first, first + count, rows_));
+  if (!shuffled_) return append(out, first, count);
+  while (count > 0) {
+    const run_place place = run_at(epoch, first);
+    const auto n = std::min(count, place.rows - place.offset);
+    append(out, place.first_row + place.offset, n);
+    first += n, count -= n;
+  }
+}
+
+order::run_place order::run_at(std::uint64_t epoch, std::uint64_t position) const noexcept {
+  const std::uint64_t full = rows_ / run_rows_, tail = rows_ % run_rows_;
+  const std::uint64_t tail_at = tail ? key(seed_, epoch, purpose::tail, 0) % (full + 1) : full;
+  const gpu::permutation runs(full, key(seed_, epoch, purpose::runs, 0));
+  const std::uint64_t tail_first = tail_at * run_rows_;
+  if (position >= tail_first && position < tail_first + tail) return {full * run_rows_, tail, position - tail_first};
+  const std::uint64_t among_full = position < tail_first ? position : position - tail;
+  return {runs(among_full / run_rows_) * run_rows_, run_rows_, among_full % run_rows_};
+}
+
+gpu::permutation order::draw(std::uint64_t epoch, std::uint64_t window) const noexcept {
+  if (!shuffled_) return gpu::permutation::identity();
+  const std::uint64_t first = window * window_rows_;
+  return {std::min(window_rows_, rows_ - std::min(first, rows_)), key(seed_, epoch, purpose::draw, window)};
+}
+
+std::uint64_t order::reading_row(std::uint64_t epoch, std::uint64_t position) const noexcept {
+  if (!shuffled_) return position;
+  const run_place place = run_at(epoch, position);
+  return place.first_row + place.offset;
+}
+
+std::uint64_t order::row(std::uint64_t epoch, std::uint64_t position) const noexcept {
+  if (!shuffled_) return position;
+  const std::uint64_t window = position / window_rows_, first = window * window_rows_;
+  return reading_row(epoch, first + draw(epoch, window)(position - first));
+}
+
+std::string order::description() const {
+  if (!shuffled_) return "sequential";
+  return fmt::format("shuffled: seed {}, runs of {} rows, pool of {} rows", seed_, run_rows_, window_rows_);
+}
+
+}  // namespace penstock::pipeline

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <penstock/pipeline/description.hpp>
+
+#include <string>
+#include <vector>
+
+namespace penstock::pipeline {
+
+/// What a description is made of.
+struct description::parts {
+  source from;
+  order_options how;
+  std::vector<host_transform> host_transforms;
+  std::vector<device_transform> device_transforms;
+  batch_options batch;
+  transport_options transport;
+  fault_seam faults;
+};
+
+}  // namespace penstock::pipeline

@@ -1,0 +1,100 @@
+#include "pipeline_impl.hpp"
+
+#include "make_report.hpp"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace penstock::pipeline {
+
+pipeline::pipeline(std::unique_ptr<impl> inner) noexcept : impl_(std::move(inner)) {}
+pipeline::pipeline(pipeline&&) noexcept = default;
+pipeline& pipeline::operator=(pipeline&&) noexcept = default;
+pipeline::~pipeline() = default;
+
+void pipeline::impl::end_run() {
+  if (!lease) return;
+  on_stop.reset();
+  const auto streams = lease->end();
+  hands.finish(streams);
+  lease.reset();
+}
+
+std::shared_ptr<batch_lease> pipeline::impl::begin_run(std::uint64_t first, std::uint64_t epochs,
+                                                       const consume_options& options) {
+  if (lease && lease->held() > 0)
+    throw error(
+        fmt::format("{} batches of the run before are still held; release them before the next run", lease->held()),
+        {"consumer", 0, 0, 0, {}});
+  end_run();
+  const gpu::stream_ref stream = options.stream.value_or(hands.consumer_stream());
+  if (stream.device() != on->device())
+    throw std::invalid_argument(
+        fmt::format("the consumer's stream is on {}, the pipeline on {}", stream.device().name(), on->device().name()));
+  const batch_options& batches = on->parts->batch;
+  const schedule what(on->rows, {on->sizes.block_rows, batches.rows, on->sizes.ring_rows, batches.last}, first, epochs,
+                      options.first_batch);
+  auto next = std::make_shared<epoch_run>(*on, what);
+  lease = std::make_shared<batch_lease>(on, next, count, stream);
+  if (options.stop.stop_possible())
+    on_stop = std::make_unique<std::stop_callback<std::function<void()>>>(options.stop,
+                                                                          [keep = std::weak_ptr<epoch_run>(next)] {
+                                                                            if (const auto r = keep.lock())
+                                                                              r->between.stop();
+                                                                          });
+  hands.start(std::move(next));
+  return lease;
+}
+
+epoch_range pipeline::epochs(std::uint64_t first, std::uint64_t count, consume_options options) {
+  auto range = std::make_unique<epoch_range::impl>();
+  range->lease = impl_->begin_run(first, count, options);
+  range->owner = impl_.get();
+  return epoch_range(std::move(range));
+}
+
+void pipeline::run(std::uint64_t first, std::uint64_t count, const std::function<void(batch&)>& consumer,
+                   consume_options options) {
+  for (batch& next : epochs(first, count, std::move(options))) consumer(next);
+}
+
+std::uint64_t pipeline::rows() const noexcept { return impl_->on->rows.rows(); }
+
+std::uint64_t pipeline::batches_per_epoch() const noexcept {
+  const batch_options& b = impl_->on->parts->batch;
+  return schedule::batches_per_epoch(rows(), b.rows, b.last);
+}
+
+gpu::device pipeline::device() const noexcept { return impl_->on->device(); }
+const pipeline_plan& pipeline::plan() const noexcept { return impl_->on->plan; }
+const order& pipeline::row_order() const noexcept { return impl_->on->rows; }
+pipeline_report pipeline::report() const { return make_report(*impl_->on, impl_->count); }
+
+epoch_range::impl::~impl() {
+  // A range that is left early ends its run now; one whose run was replaced has nothing to end.
+  if (owner && owner->lease == lease) owner->end_run();
+}
+
+epoch_range::epoch_range(std::unique_ptr<impl> inner) noexcept : impl_(std::move(inner)) {}
+epoch_range::epoch_range(epoch_range&&) noexcept = default;
+epoch_range& epoch_range::operator=(epoch_range&&) noexcept = default;
+epoch_range::~epoch_range() { current_.release(); }
+
+batch epoch_range::next() { return impl_->lease->next(); }
+
+epoch_range::iterator epoch_range::begin() {
+  iterator it;
+  it.range_ = this;
+  it.current_ = &current_;
+  return ++it;
+}
+
+epoch_range::iterator& epoch_range::iterator::operator++() {
+  range_->current_.release();
+  range_->current_ = range_->next();
+  if (!range_->current_) range_ = nullptr;
+  return *this;
+}
+
+}  // namespace penstock::pipeline

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "batch_lease.hpp"
+#include "conductor.hpp"
+#include "ground.hpp"
+#include "statistics.hpp"
+
+#include <penstock/pipeline/pipeline.hpp>
+
+namespace penstock::pipeline {
+
+struct pipeline::impl {
+  explicit impl(std::shared_ptr<const ground> base)
+      : on(std::move(base)), count(on->fields.host_transforms.size()), hands(*on, count) {}
+  ~impl() { end_run(); }
+
+  /// Stops the run in progress and waits until it is over.
+  void end_run();
+  std::shared_ptr<batch_lease> begin_run(std::uint64_t first, std::uint64_t epochs, const consume_options& options);
+
+  std::shared_ptr<const ground> on;
+  statistics count;
+  std::shared_ptr<batch_lease> lease;  ///< of the run in progress
+  std::unique_ptr<std::stop_callback<std::function<void()>>> on_stop;
+  conductor hands;  ///< last: its threads end before what they use
+};
+
+struct epoch_range::impl {
+  std::shared_ptr<batch_lease> lease;
+  pipeline::impl* owner = nullptr;
+  ~impl();
+};
+
+}  // namespace penstock::pipeline

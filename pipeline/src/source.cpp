@@ -1,0 +1,23 @@
+#include <penstock/pipeline/source.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace penstock::pipeline {
+
+source& source::field(std::string name, std::vector<io::location> segments, field_options options) & {
+  if (name.empty()) throw std::invalid_argument("a field needs a name");
+  if (std::any_of(fields_.begin(), fields_.end(), [&](const auto& f) { return f.name == name; }))
+    throw std::invalid_argument(fmt::format("the source has a field '{}' already", name));
+  if (segments.empty()) throw std::invalid_argument(fmt::format("field '{}' has no datasets", name));
+  fields_.push_back({std::move(name), std::move(segments), options});
+  return *this;
+}
+
+source&& source::field(std::string name, std::vector<io::location> segments, field_options options) && {
+  return std::move(field(std::move(name), std::move(segments), options));
+}
+
+}  // namespace penstock::pipeline
