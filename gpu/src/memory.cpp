@@ -31,9 +31,41 @@ slab allocate(device d, memory_kind kind, std::size_t bytes, fault_injector* fau
   return {{cuda::allocate_device(d.ordinal(), bytes, faults), cuda::free_device}, bytes};
 }
 
+std::vector<std::size_t> offsets_of(const ledger& items) {
+  std::array<std::size_t, memory_kinds.size()> next{};
+  std::vector<std::size_t> offsets;
+  for (const auto& item : items.items()) {
+    std::size_t& offset = next[static_cast<std::size_t>(item.kind)];
+    offsets.push_back(offset);
+    offset += align_up(item.bytes, ledger::alignment);
+  }
+  return offsets;
+}
+
+/// The bytes of `shared` in `whole`, which stays their owner.
+slab part_of(const memory& whole, const ledger& shared, memory_kind kind, std::size_t bytes) {
+  const auto keep = [](void*) noexcept {};
+  if (bytes == 0) return {{nullptr, keep}, 0};
+  if (bytes > shared.total(kind))
+    throw std::invalid_argument(
+        fmt::format("{} bytes of {} memory do not fit a part of {}", bytes, name_of(kind), shared.total(kind)));
+  std::byte* first = nullptr;
+  std::size_t end = 0;
+  for (const auto& item : shared.items()) {
+    if (item.kind != kind) continue;
+    const auto place = whole.at(kind, item.name);
+    if (first == nullptr) first = place.data();
+    if (place.data() != first + end || place.size() != item.bytes)
+      throw std::invalid_argument(fmt::format("'{}' does not follow the item before it in the whole", item.name));
+    end += align_up(item.bytes, ledger::alignment);
+  }
+  return {{first, keep}, bytes};
+}
+
 }  // namespace
 
 struct memory::impl {
+  std::shared_ptr<memory> whole;  // owns the bytes, where this is a part
   gpu::device device;
   ledger items;
   slab device_slab;
@@ -47,18 +79,14 @@ struct memory::impl {
 };
 
 memory::memory(gpu::device d, const ledger& items, fault_seam faults)
-    : impl_(new impl{d,
-                     items,
-                     allocate(d, memory_kind::device, items.total(memory_kind::device), faults.get()),
-                     allocate(d, memory_kind::pinned, items.total(memory_kind::pinned), faults.get()),
-                     {}}) {
-  std::array<std::size_t, memory_kinds.size()> next{};
-  for (const auto& item : items.items()) {
-    std::size_t& offset = next[static_cast<std::size_t>(item.kind)];
-    impl_->offsets.push_back(offset);
-    offset += align_up(item.bytes, ledger::alignment);
-  }
-}
+    : impl_(new impl{
+          nullptr, d, items, allocate(d, memory_kind::device, items.total(memory_kind::device), faults.get()),
+          allocate(d, memory_kind::pinned, items.total(memory_kind::pinned), faults.get()), offsets_of(items)}) {}
+
+memory::memory(std::shared_ptr<memory> whole, const ledger& shared, const ledger& items)
+    : impl_(new impl{
+          whole, whole->device(), items, part_of(*whole, shared, memory_kind::device, items.total(memory_kind::device)),
+          part_of(*whole, shared, memory_kind::pinned, items.total(memory_kind::pinned)), offsets_of(items)}) {}
 
 memory::memory(memory&&) noexcept = default;
 memory& memory::operator=(memory&&) noexcept = default;

@@ -92,6 +92,27 @@ BOOST_AUTO_TEST_CASE(an_unknown_item_is_refused_by_name) {
   BOOST_CHECK_THROW(memory.at(memory_kind::host, "readers"), std::invalid_argument);
 }
 
+BOOST_AUTO_TEST_CASE(phases_take_turns_in_a_part_of_the_whole) {
+  using gpu::memory_kind;
+  gpu::ledger shared, all, other;
+  shared.add(memory_kind::device, "ring", 1000);
+  shared.add(memory_kind::device, "pool", 3000);
+  all.add(memory_kind::device, "weights", 100);
+  all.add(shared);
+  other.add(memory_kind::device, "ring", 2000);
+  other.add(memory_kind::device, "staging", 1500);
+  const auto whole = std::make_shared<gpu::memory>(gpu::device::host(), all);
+  const gpu::memory part(whole, shared, other);
+  BOOST_TEST(part.at(memory_kind::device, "ring").data() == whole->at(memory_kind::device, "ring").data());
+  BOOST_TEST(part.at(memory_kind::device, "staging").data() == whole->at(memory_kind::device, "ring").data() + 2048);
+  other.add(memory_kind::device, "more", 600);  // 2048 + 1536 + 1024 bytes in 1024 + 3072
+  BOOST_CHECK_THROW(gpu::memory(whole, shared, other), std::invalid_argument);
+  gpu::ledger stranger;
+  stranger.add(memory_kind::device, "weights", 100);
+  stranger.add(memory_kind::device, "pool", 3000);
+  BOOST_CHECK_THROW(gpu::memory(whole, stranger, shared), std::invalid_argument);
+}
+
 BOOST_AUTO_TEST_CASE(an_empty_ledger_allocates_nothing) {
   const auto faults = std::make_shared<test::failing_site>(fault_site::allocate_device, ENOMEM);
   const gpu::memory memory(gpu::device::host(), {}, faults);

@@ -21,6 +21,10 @@ class memory {
   /// Throws gpu::error naming the slab and its bytes where the driver or the system refuses. `faults` is asked at
   /// fault_site::allocate_device and allocate_pinned, on the host device too.
   memory(gpu::device d, const ledger& items, fault_seam faults = {});
+  /// Lays out `items` anew in the bytes of `shared`, which is a part of whole's ledger that was added to it at once:
+  /// for phases that take turns in the same memory. Allocates nothing and keeps `whole`. Throws std::invalid_argument
+  /// where `items` does not fit, or `shared` is no such part.
+  memory(std::shared_ptr<memory> whole, const ledger& shared, const ledger& items);
   memory(memory&&) noexcept;
   memory& operator=(memory&&) noexcept;
   ~memory();
