@@ -1,0 +1,66 @@
+#include "digest.hpp"
+
+#include <penstock/io/error.hpp>
+#include <penstock/io/row_reader.hpp>
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <vector>
+
+namespace examples {
+namespace io = penstock::io;
+namespace {
+
+constexpr std::size_t piece_bytes = std::size_t{8} << 20;
+
+/// Turns each element of `size` bytes round.
+void swap_bytes(std::span<std::byte> bytes, std::size_t size) {
+  for (std::size_t at = 0; at + size <= bytes.size(); at += size)
+    std::reverse(bytes.data() + at, bytes.data() + at + size);
+}
+
+/// The bits of a bfloat16 are the upper half of a float32.
+std::vector<std::byte> widen_bfloat16(std::span<const std::byte> bytes) {
+  std::vector<std::byte> wide(bytes.size() * 2);
+  for (std::size_t n = 0; n < bytes.size() / 2; ++n) {
+    std::uint16_t half = 0;
+    std::memcpy(&half, bytes.data() + 2 * n, sizeof half);
+    const auto word = static_cast<std::uint32_t>(half) << 16;
+    std::memcpy(wide.data() + 4 * n, &word, sizeof word);
+  }
+  return wide;
+}
+
+uLong add(uLong crc, std::span<const std::byte> bytes) {
+  return crc32_z(crc, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+}
+
+}  // namespace
+
+std::string digest(const std::filesystem::path& file, const std::string& dataset) try {
+  io::row_reader reader({{file, dataset}});
+  reader.reserve({.concurrency = 1, .cache_bytes = reader.cut_bytes()});
+  const auto& element = reader.element();
+  const auto fitting = std::max<std::uint64_t>(1, piece_bytes / std::max<std::size_t>(reader.row_bytes(), 1));
+  const auto whole_chunks = fitting / reader.chunk_rows() * reader.chunk_rows();
+  const auto rows = std::min(reader.rows(), whole_chunks > 0 ? whole_chunks : fitting);
+  std::vector<std::byte> piece(rows * reader.row_bytes());
+  uLong crc = 0;
+  for (std::uint64_t first = 0; first < reader.rows(); first += rows) {
+    const auto count = std::min(rows, reader.rows() - first);
+    const std::span<std::byte> bytes(piece.data(), count * reader.row_bytes());
+    reader.read(first, count, bytes);
+    if (element.swapped) swap_bytes(bytes, penstock::size_of(element.element));
+    crc = element.element == penstock::type::bfloat16 ? add(crc, widen_bfloat16(bytes)) : add(crc, bytes);
+  }
+  return fmt::format("{:08x}", crc);
+} catch (const std::bad_alloc&) {
+  throw io::error("there is not enough host memory for one of its rows",
+                  {.file = file.string(), .dataset = dataset, .rows = {}, .hdf5 = {}, .system = 0});
+}
+
+}  // namespace examples

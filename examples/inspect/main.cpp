@@ -1,0 +1,70 @@
+// Shows what an HDF5 file holds, and how Penstock would read each dataset.
+
+#include <penstock/io/error.hpp>
+#include <penstock/io/file.hpp>
+#include <penstock/io/row_reader.hpp>
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "../common/program.hpp"
+#include "digest.hpp"
+#include "table.hpp"
+
+namespace {
+
+namespace io = penstock::io;
+
+struct options {
+  std::string file, dataset, json;
+  bool digest = false;
+};
+
+/// One dataset for programs. With a digest, how it really was read: an index may turn out not to be usable.
+nlohmann::json describe(const io::dataset_info& d, const options& o) {
+  nlohmann::json entry{{"path", d.path}, {"shape", d.shape}, {"plan", name_of(d.access)}, {"reason", d.reason}};
+  entry["type"] = d.element ? nlohmann::json(d.element->numpy) : nlohmann::json(nullptr);
+  if (!d.unreadable.empty()) entry["error"] = d.unreadable;
+  if (!o.digest || !d.unreadable.empty()) return entry;
+  try {
+    entry["crc32"] = examples::digest(o.file, d.path);
+  } catch (const io::error& e) {
+    entry["error"] = e.what();
+  }
+  return entry;
+}
+
+/// JSON is UTF-8; names in HDF5 files may hold any bytes.
+nlohmann::json as_utf8(const nlohmann::json& value) {
+  return nlohmann::json::parse(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void inspect(const options& o) {
+  if (o.digest && o.json.empty())
+    throw std::invalid_argument("--digest goes with --json FILE, where the digests are written");
+  const io::file file(o.file);
+  const auto datasets = o.dataset.empty() ? file.datasets() : std::vector{file.describe(o.dataset)};
+  fmt::print("{}", examples::table(datasets, o.file));
+  if (o.json.empty()) return;
+  auto entries = nlohmann::json::array();
+  for (const auto& d : datasets) entries.push_back(describe(d, o));
+  examples::write_json(o.json, as_utf8({{"datasets", std::move(entries)}}));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  options o;
+  CLI::App app("Shows the datasets of an HDF5 file: shape, type, layout, filters, and how Penstock would read each.",
+               "penstock-inspect");
+  app.add_option("FILE", o.file, "The HDF5 file")->required();
+  app.add_option("DATASET", o.dataset, "Path of one dataset in it; all without it");
+  app.add_option("--json", o.json, "Write the description to this file, as JSON");
+  app.add_flag("--digest", o.digest, "Read every dataset, and add the crc32 of its elements to the JSON");
+  return examples::run_program(app, argc, argv, [&] { inspect(o); });
+}

@@ -1,0 +1,109 @@
+#include "table.hpp"
+
+#include <penstock/bytes.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace examples {
+namespace io = penstock::io;
+namespace {
+
+using line = std::array<std::string, 9>;
+
+double product(const std::vector<std::uint64_t>& extents, std::size_t from) {
+  double all = 1;
+  for (std::size_t k = from; k < extents.size(); ++k) all *= static_cast<double>(extents[k]);
+  return all;
+}
+
+/// Names come from the file: what would move the terminal's cursor is shown as a question mark.
+std::string printable(std::string text) {
+  for (char& c : text)
+    if (std::iscntrl(static_cast<unsigned char>(c))) c = '?';
+  return text;
+}
+
+std::string filters_text(const io::dataset_info& d) {
+  std::vector<std::string> names;
+  for (const auto& f : d.filters)
+    names.push_back(f.name == "deflate" && !f.values.empty() ? fmt::format("deflate {}", f.values[0])
+                                                             : printable(f.name));
+  return names.empty() ? "-" : fmt::format("{}", fmt::join(names, " + "));
+}
+
+std::string ratio_text(const io::dataset_info& d) {
+  if (!d.element || d.stored_bytes == 0) return "-";
+  const double value_bytes = static_cast<double>(penstock::size_of(d.element->element) * d.element->per_value);
+  return fmt::format("{:.2f}", product(d.shape, 0) * value_bytes / static_cast<double>(d.stored_bytes));
+}
+
+line line_of(const io::dataset_info& d) {
+  return {printable(d.path),
+          d.shape.empty() ? "-" : fmt::format("{}", fmt::join(d.shape, " x ")),
+          printable(d.type_text),
+          d.chunk_shape.empty() ? std::string(name_of(d.layout))
+                                : fmt::format("chunks {}", fmt::join(d.chunk_shape, " x ")),
+          filters_text(d),
+          penstock::format_bytes(d.stored_bytes),
+          ratio_text(d),
+          d.element ? fmt::format("{:.3g}", cost_of_row(d)) : "-",
+          d.unreadable.empty() ? fmt::format("{}: {}", name_of(d.access), d.reason)
+                               : "not read: " + printable(d.unreadable)};
+}
+
+}  // namespace
+
+double cost_of_row(const io::dataset_info& d) {
+  if (d.chunk_shape.empty() || d.filters.empty() || d.shape.empty()) return 1;
+  double touched = static_cast<double>(d.chunk_shape[0]);
+  for (std::size_t k = 1; k < d.shape.size(); ++k) {
+    const auto chunks = d.shape[k] / d.chunk_shape[k] + (d.shape[k] % d.chunk_shape[k] != 0);
+    touched *= static_cast<double>(chunks) * static_cast<double>(d.chunk_shape[k]);
+  }
+  const double row = product(d.shape, 1);
+  return row > 0 ? touched / row : 1;
+}
+
+std::string advice(const io::dataset_info& d, const std::string& file) {
+  if (!d.element || d.chunk_shape.empty() || d.shape.empty() || product(d.shape, 0) == 0) return {};
+  const double value_bytes = static_cast<double>(penstock::size_of(d.element->element) * d.element->per_value);
+  const double row_bytes = product(d.shape, 1) * value_bytes;
+  const double chunk = product(d.chunk_shape, 0) * value_bytes;
+  const double all = product(d.shape, 0) * value_bytes;
+  constexpr double mebibyte = 1 << 20;
+  const bool small = chunk < mebibyte / 64 && all > 16 * mebibyte;
+  const bool costly = cost_of_row(d) * row_bytes > 64 * mebibyte;
+  if (!small && !costly) return {};
+
+  auto better = d.shape;
+  better[0] = static_cast<std::uint64_t>(std::clamp(mebibyte / row_bytes, 1.0, static_cast<double>(d.shape[0])));
+  return fmt::format(
+      "{}: {}; chunks of whole rows read faster:\n  h5repack -l '{}:CHUNK={}' '{}' OUT.h5", printable(d.path),
+      costly ? fmt::format("one row costs {} of decoded chunks",
+                           penstock::format_bytes(static_cast<std::size_t>(cost_of_row(d) * row_bytes)))
+             : fmt::format("its chunks hold {} each", penstock::format_bytes(static_cast<std::size_t>(chunk))),
+      printable(d.path), fmt::join(better, "x"), printable(file));
+}
+
+std::string table(const std::vector<io::dataset_info>& datasets, const std::string& file) {
+  std::vector<line> lines{{"dataset", "shape", "type", "layout", "filters", "stored", "ratio", "row cost", "access"}};
+  for (const auto& d : datasets) lines.push_back(line_of(d));
+  std::array<std::size_t, std::tuple_size_v<line>> width{};
+  for (const auto& l : lines)
+    for (std::size_t c = 0; c < l.size(); ++c) width[c] = std::max(width[c], std::min<std::size_t>(l[c].size(), 48));
+  std::string text;
+  for (const auto& l : lines) {
+    for (std::size_t c = 0; c + 1 < l.size(); ++c) text += fmt::format("{:<{}}  ", l[c], width[c]);
+    text += l.back() + '\n';
+  }
+  for (const auto& d : datasets)
+    if (const auto hint = advice(d, file); !hint.empty()) text += "\n" + hint + '\n';
+  return text;
+}
+
+}  // namespace examples

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <penstock/io/dataset_info.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace examples {
+
+/// Decoded bytes that must be touched to give one row, over the bytes of the row: 1 is the best there is.
+double cost_of_row(const penstock::io::dataset_info& d);
+
+/// What would make the dataset faster to read row by row, with the command; empty where nothing is amiss.
+std::string advice(const penstock::io::dataset_info& d, const std::string& file);
+
+/// The datasets as a table for people, advice below it.
+std::string table(const std::vector<penstock::io::dataset_info>& datasets, const std::string& file);
+
+}  // namespace examples
