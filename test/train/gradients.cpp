@@ -33,7 +33,7 @@ BOOST_DATA_TEST_CASE(each_equals_the_central_difference_of_the_loss_sum, boost::
   const std::size_t rows = 11;
   const rows_of<double> data(rows, 6, 4);
   host_stage<double> s({.model = {.inputs = 6, .hidden = hidden, .classes = 4}, .rows = rows, .seed = 3});
-  s.stage.set_normalisation(std::vector<double>(6, 0.25), std::vector<double>(6, 1.5));
+  s.stage.set_normalisation({std::vector<double>(6, 0.25), std::vector<double>(6, 1.5)});
   s.accumulate(data, 0, rows);
   const std::vector<double> gradients = test::copy_of(s.gradients());
   const double h = 1e-6;

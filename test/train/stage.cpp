@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(inputs_are_normalised_by_mean_and_deviation_and_constant_on
   rows_of<double> data(8, 3, 2);
   const train::stage_options options{.model = {.inputs = 3, .hidden = {}, .classes = 2}, .rows = 8, .seed = 3};
   host_stage<double> raw(options), normalising(options);
-  normalising.stage.set_normalisation({1, 2, 3}, {0.5, 4, 0});
+  normalising.stage.set_normalisation({{1, 2, 3}, {0.5, 4, 0}});
   normalising.accumulate(data, 0, 8);
   for (std::size_t row = 0; row < 8; ++row) {
     data.x[row * 3] = (data.x[row * 3] - 1) / 0.5;
@@ -177,6 +177,32 @@ BOOST_AUTO_TEST_CASE(inputs_are_normalised_by_mean_and_deviation_and_constant_on
   raw.accumulate(data, 0, 8);
   for (std::size_t i = 0; i < raw.gradients().size(); ++i)
     BOOST_TEST(std::abs(raw.gradients()[i] - normalising.gradients()[i]) < 1e-12);
+}
+
+BOOST_AUTO_TEST_CASE(observed_statistics_are_those_of_all_rows_whatever_the_batches) {
+  // Far from zero, where sums of squares would lose everything.
+  rows_of<double> data(150, 3, 2);
+  for (std::size_t row = 0; row < 150; ++row) {
+    data.x[row * 3] += 1e8;
+    data.x[row * 3 + 1] = 7;
+  }
+  host_stage<double> s({.model = {.inputs = 3, .hidden = {}, .classes = 2}, .rows = 64});
+  for (const auto& [first, count] : {std::pair{0u, 64u}, {64u, 1u}, {65u, 64u}, {129u, 21u}})
+    s.stage.observe(data.row(first), count, count, first);
+  const train::input_statistics observed = s.stage.observed();
+  for (std::size_t j = 0; j < 3; ++j) {
+    long double mean = 0, squares = 0;
+    for (std::size_t row = 0; row < 150; ++row) mean += data.x[row * 3 + j] / 150.0L;
+    for (std::size_t row = 0; row < 150; ++row) squares += (data.x[row * 3 + j] - mean) * (data.x[row * 3 + j] - mean);
+    BOOST_TEST(std::abs(observed.mean[j] - static_cast<double>(mean)) < 1e-7);
+    BOOST_TEST(std::abs(observed.deviation[j] - static_cast<double>(std::sqrt(squares / 150))) < 1e-8);
+  }
+  BOOST_TEST(observed.deviation[1] == 0.0);
+  s.stage.forget();
+  data.x[5 * 3 + 2] = std::numeric_limits<double>::infinity();
+  s.stage.observe(data.x.data(), 10, 9, 40);
+  BOOST_TEST(s.stage.progress().bad_input == 45u);
+  BOOST_TEST(std::isfinite(s.stage.observed().mean[2]));
 }
 
 BOOST_AUTO_TEST_CASE(state_is_read_and_written_in_pieces) {
@@ -218,8 +244,8 @@ BOOST_AUTO_TEST_CASE(the_plan_is_what_the_model_optimizer_and_rows_need) {
       of_rows += item.bytes;
   }
   BOOST_TEST(of_parameters == 4 * 535818u * 4);
-  // Input, three outputs, two gradients of outputs, losses with a byte each, and mean and scale of 784 inputs.
-  BOOST_TEST(of_rows == 4u * (256 * (784 + 512 + 256 + 10 + 512 + 256 + 1) + 2 * 784) + 256);
+  // Input, three outputs, two gradients of outputs, losses with a byte each; mean, scale and three sums of inputs.
+  BOOST_TEST(of_rows == 4u * (256 * (784 + 512 + 256 + 10 + 512 + 256 + 1) + 2 * 784) + 256 + 3 * 784 * 8);
   BOOST_TEST(ledger.total(gpu::memory_kind::device) < 11u << 20);
 }
 
@@ -237,7 +263,7 @@ BOOST_AUTO_TEST_CASE(wrong_options_and_rows_are_refused) {
   BOOST_CHECK_THROW(s.accumulate(data, 0, 65), std::invalid_argument);
   BOOST_CHECK_THROW(s.stage.accumulate(data.x.data(), data.labels.data(), 4, 5), std::invalid_argument);
   BOOST_CHECK_THROW(s.stage.accumulate(nullptr, data.labels.data(), 4, 4), std::invalid_argument);
-  BOOST_CHECK_THROW(s.stage.set_normalisation({1}, {1}), std::invalid_argument);
+  BOOST_CHECK_THROW(s.stage.set_normalisation({{1}, {1}}), std::invalid_argument);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -36,6 +36,13 @@ struct row_block {
   std::uint64_t first_row = 0;
 };
 
+/// For each column, in the device's memory: values seen, their mean, and the sum of squared distances from it.
+struct moment_columns {
+  double* counts = nullptr;
+  double* means = nullptr;
+  double* squares = nullptr;
+};
+
 /// The operations that are a pair: matrix products, reductions and row-wise work, on the host and on CUDA. All are in
 /// stream order, do not block, allocate nothing after the first call of each shape, and give the same bits every time.
 template <class T>
@@ -52,6 +59,12 @@ class backend {
   /// noted.
   virtual void normalise(const row_block& block, std::size_t columns, const T* x, const T* mean, const T* scale, T* out,
                          step_state* state) = 0;
+
+  /// Merges the block's values into running counts, means and sums of squared distances from the mean, column by column
+  /// (Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979). Values
+  /// that are not finite are left out, and the first row that holds one is noted.
+  virtual void observe(const row_block& block, std::size_t columns, const T* x, const moment_columns& moments,
+                       step_state* state) = 0;
 
   /// dy *= derivative of the activation, computed from its output y; bias_gradient (+)= the sums of dy's columns.
   virtual void activation_gradient(activation kind, std::size_t rows, std::size_t columns, const T* y, T* dy,

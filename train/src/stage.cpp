@@ -19,13 +19,16 @@ struct stage::impl {
   virtual void update(double learning_rate) = 0;
   virtual void discard() = 0;
   virtual void reset(const metrics& start) = 0;
-  virtual void set_normalisation(const std::vector<double>& mean, const std::vector<double>& deviation) = 0;
+  virtual void observe(const void* x, const row_block& block) = 0;
+  virtual void set_normalisation(const input_statistics& statistics) = 0;
 
   impl(gpu::stream_ref s, const stage_options& o, std::shared_ptr<gpu::memory> m)
       : stream(s), options(o), memory(std::move(m)), arrived(s.device()) {
     staging = memory->at(gpu::memory_kind::pinned, stage_items::staging);
     landing = reinterpret_cast<step_state*>(memory->at(gpu::memory_kind::pinned, stage_items::progress).data());
     state = reinterpret_cast<step_state*>(memory->at(gpu::memory_kind::device, stage_items::state).data());
+    sums = {reinterpret_cast<double*>(memory->at(gpu::memory_kind::device, stage_items::moments).data()),
+               3 * o.model.inputs};
   }
 
   void read(const std::byte* from, std::byte* to, std::size_t bytes) {
@@ -62,6 +65,8 @@ struct stage::impl {
   step_state* landing = nullptr;
   step_state* state = nullptr;
   std::vector<state_item> items;
+  std::span<double> sums;  // of what was observed: counts, means, squares
+  input_statistics normalisation;
   gpu::event arrived;
   bool asked = false;
   train::progress latest;
@@ -122,13 +127,23 @@ class typed_stage final : public stage::impl {
     backend_->run(std::cref(work));
   }
 
-  void set_normalisation(const std::vector<double>& mean, const std::vector<double>& deviation) override {
+  void observe(const void* x, const row_block& block) override {
     const std::size_t n = options.model.inputs;
-    if (mean.size() != n || deviation.size() != n)
+    const auto work = [&] {
+      backend_->observe(block, n, static_cast<const T*>(x),
+                        {sums.data(), sums.data() + n, sums.data() + 2 * n}, state);
+    };
+    backend_->run(std::cref(work));
+  }
+
+  void set_normalisation(const input_statistics& to) override {
+    const std::size_t n = options.model.inputs;
+    if (to.mean.size() != n || to.deviation.size() != n)
       throw std::invalid_argument(
-          fmt::format("{} means and {} deviations for {} inputs", mean.size(), deviation.size(), n));
-    put(mean_, [&](std::size_t i) { return static_cast<T>(mean[i]); });
-    put(scale_, [&](std::size_t i) { return deviation[i] > 0 ? static_cast<T>(1 / deviation[i]) : T(1); });
+          fmt::format("{} means and {} deviations for {} inputs", to.mean.size(), to.deviation.size(), n));
+    put(mean_, [&](std::size_t i) { return static_cast<T>(to.mean[i]); });
+    put(scale_, [&](std::size_t i) { return to.deviation[i] > 0 ? static_cast<T>(1 / to.deviation[i]) : T(1); });
+    normalisation = to;
   }
 
  private:
@@ -170,8 +185,9 @@ class typed_stage final : public stage::impl {
     step_state initial;
     write(reinterpret_cast<std::byte*>(state), reinterpret_cast<const std::byte*>(&initial), sizeof initial);
     initialise_weights();
-    const std::vector<double> zeros(options.model.inputs, 0.0);
-    set_normalisation(zeros, zeros);
+    gpu::fill(stream, sums.data(), 0, sums.size_bytes());
+    const std::size_t n = options.model.inputs;
+    set_normalisation({std::vector<double>(n, 0.0), std::vector<double>(n, 1.0)});
   }
 
   void initialise_weights() {
@@ -205,7 +221,7 @@ class typed_stage final : public stage::impl {
   bool accumulated_ = false;
 };
 
-row_block checked_block(const stage_options& options, const void* x, const std::int32_t* labels, std::size_t rows,
+row_block checked_block(const stage_options& options, const void* x, const void* labels, std::size_t rows,
                         std::size_t valid_rows, std::uint64_t first_row) {
   if (rows > options.rows || valid_rows > rows)
     throw std::invalid_argument(
@@ -263,9 +279,28 @@ const train::progress& stage::latest_progress() {
   return s.latest;
 }
 
-void stage::set_normalisation(const std::vector<double>& mean, const std::vector<double>& deviation) {
-  impl_->set_normalisation(mean, deviation);
+void stage::observe(const void* x, std::size_t rows, std::size_t valid_rows, std::uint64_t first_row) {
+  if (rows == 0) return;
+  impl_->observe(x, checked_block(impl_->options, x, x, rows, valid_rows, first_row));
 }
+
+input_statistics stage::observed() {
+  const std::size_t n = impl_->options.model.inputs;
+  std::vector<double> all(3 * n);
+  impl_->read(reinterpret_cast<const std::byte*>(impl_->sums.data()), reinterpret_cast<std::byte*>(all.data()),
+              all.size() * sizeof(double));
+  input_statistics result{std::vector<double>(n), std::vector<double>(n)};
+  for (std::size_t i = 0; i < n; ++i) {
+    result.mean[i] = all[n + i];
+    result.deviation[i] = all[i] > 0 ? std::sqrt(all[2 * n + i] / all[i]) : 0;
+  }
+  return result;
+}
+
+void stage::forget() { gpu::fill(impl_->stream, impl_->sums.data(), 0, impl_->sums.size_bytes()); }
+
+void stage::set_normalisation(const input_statistics& statistics) { impl_->set_normalisation(statistics); }
+const input_statistics& stage::normalisation() const noexcept { return impl_->normalisation; }
 
 const std::vector<state_item>& stage::state() const noexcept { return impl_->items; }
 

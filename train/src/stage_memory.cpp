@@ -27,6 +27,7 @@ gpu::ledger plan_typed(gpu::device d, const stage_options& options) {
              fmt::format("{} rows of {}", rows, inputs));
   ledger.add(memory_kind::device, stage_items::mean, inputs * sizeof(T));
   ledger.add(memory_kind::device, stage_items::scale, inputs * sizeof(T));
+  ledger.add(memory_kind::device, stage_items::moments, 3 * inputs * sizeof(double), "counts, means and squares");
   // Beside each loss a byte that says whether the row was a hit.
   ledger.add(memory_kind::device, stage_items::row_losses, rows * (sizeof(T) + 1));
   if (const std::size_t sums = column_sum_elements(d, rows, model.widest()); sums > 0)

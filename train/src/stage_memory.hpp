@@ -14,6 +14,7 @@ inline constexpr const char* second_moment = "train: second moments";
 inline constexpr const char* input = "train: normalised input";
 inline constexpr const char* mean = "train: means of inputs";
 inline constexpr const char* scale = "train: scales of inputs";
+inline constexpr const char* moments = "train: statistics of inputs";
 inline constexpr const char* row_losses = "train: losses of rows";
 inline constexpr const char* column_sums = "train: sums of columns";
 inline constexpr const char* workspace = "train: workspace of matrix products";

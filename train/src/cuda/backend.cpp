@@ -30,6 +30,10 @@ class cuda_backend final : public backend<T> {
                  step_state* state) override {
     cuda::normalise(stream_, block, columns, x, mean, scale, out, state);
   }
+  void observe(const row_block& block, std::size_t columns, const T* x, const moment_columns& moments,
+               step_state* state) override {
+    cuda::observe(stream_, block, columns, x, moments, state);
+  }
   void activation_gradient(activation kind, std::size_t rows, std::size_t columns, const T* y, T* dy, T* bias_gradient,
                            bool accumulate) override {
     cuda::activation_gradient(stream_, kind, rows, columns, y, dy, bias_gradient, accumulate, column_sums_);

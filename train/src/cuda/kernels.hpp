@@ -14,6 +14,10 @@ void normalise(cudaStream_t stream, const row_block& block, std::size_t columns,
                const T* scale, T* out, step_state* state);
 
 template <class T>
+void observe(cudaStream_t stream, const row_block& block, std::size_t columns, const T* x,
+             const moment_columns& moments, step_state* state);
+
+template <class T>
 void softmax_cross_entropy(cudaStream_t stream, const row_block& block, std::size_t classes, T* logits,
                            const std::int32_t* labels, T* row_losses, bool gradient, step_state* state);
 

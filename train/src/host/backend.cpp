@@ -27,6 +27,10 @@ class host_backend final : public backend<T> {
                  step_state* state) override {
     host::normalise(block, columns, x, mean, scale, out, *state);
   }
+  void observe(const row_block& block, std::size_t columns, const T* x, const moment_columns& moments,
+               step_state* state) override {
+    host::observe(block, columns, x, moments, *state);
+  }
   void activation_gradient(activation kind, std::size_t rows, std::size_t columns, const T* y, T* dy, T* bias_gradient,
                            bool accumulate) override {
     host::activation_gradient(kind, rows, columns, y, dy, bias_gradient, accumulate);

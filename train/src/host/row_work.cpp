@@ -1,6 +1,7 @@
 #include "row_work.hpp"
 
 #include "../activation.hpp"
+#include "../merge_moments.hpp"
 
 #include <tbb/parallel_for.h>
 
@@ -75,6 +76,35 @@ void normalise(const row_block& block, std::size_t columns, const T* x, const T*
 }
 
 template <class T>
+void observe(const row_block& block, std::size_t columns, const T* x, const moment_columns& moments,
+             step_state& state) {
+  for_each_tile(columns, tile_columns, [&](std::size_t first, std::size_t last) {
+    const std::size_t n = last - first;
+    double counts[tile_columns] = {}, sums[tile_columns] = {}, squares[tile_columns] = {};
+    for (std::size_t i = 0; i < block.valid; ++i) {
+      const T* const row = x + i * columns + first;
+      bool bad = false;
+      for (std::size_t j = 0; j < n; ++j) {
+        const bool finite = std::isfinite(row[j]);
+        bad |= !finite;
+        counts[j] += finite ? 1 : 0;
+        sums[j] += finite ? static_cast<double>(row[j]) : 0;
+      }
+      if (bad) note_first(state.progress.bad_input, block.first_row + i);
+    }
+    for (std::size_t j = 0; j < n; ++j) sums[j] = counts[j] > 0 ? sums[j] / counts[j] : 0;
+    for (std::size_t i = 0; i < block.valid; ++i) {
+      const T* const row = x + i * columns + first;
+      for (std::size_t j = 0; j < n; ++j) {
+        const double distance = std::isfinite(row[j]) ? static_cast<double>(row[j]) - sums[j] : 0;
+        squares[j] += distance * distance;
+      }
+    }
+    for (std::size_t j = 0; j < n; ++j) merge_moments(moments, first + j, counts[j], sums[j], squares[j]);
+  });
+}
+
+template <class T>
 void softmax_cross_entropy(const row_block& block, std::size_t classes, T* logits, const std::int32_t* labels,
                            T* row_losses, bool gradient, step_state& state) {
   std::atomic<std::uint64_t> hits{0};
@@ -126,6 +156,7 @@ void activation_gradient(activation kind, std::size_t rows, std::size_t columns,
 
 #define PENSTOCK_INSTANTIATE(T)                                                                                       \
   template void normalise(const row_block&, std::size_t, const T*, const T*, const T*, T*, step_state&);              \
+  template void observe(const row_block&, std::size_t, const T*, const moment_columns&, step_state&);                 \
   template void softmax_cross_entropy(const row_block&, std::size_t, T*, const std::int32_t*, T*, bool, step_state&); \
   template void activation_gradient(activation, std::size_t, std::size_t, const T*, T*, T*, bool);
 PENSTOCK_INSTANTIATE(float)

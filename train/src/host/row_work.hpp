@@ -11,6 +11,9 @@ void normalise(const row_block& block, std::size_t columns, const T* x, const T*
                step_state& state);
 
 template <class T>
+void observe(const row_block& block, std::size_t columns, const T* x, const moment_columns& moments, step_state& state);
+
+template <class T>
 void softmax_cross_entropy(const row_block& block, std::size_t classes, T* logits, const std::int32_t* labels,
                            T* row_losses, bool gradient, step_state& state);
 

@@ -43,6 +43,12 @@ struct metrics {
   double accuracy() const noexcept { return rows ? static_cast<double>(correct) / static_cast<double>(rows) : 0; }
 };
 
+/// Of each input, over the rows of a data set.
+struct input_statistics {
+  std::vector<double> mean;
+  std::vector<double> deviation;
+};
+
 /// The first row that was at fault, by its `first_row` number, and how the steps went.
 struct progress {
   static constexpr std::uint64_t no_row = ~std::uint64_t{0};
@@ -99,8 +105,18 @@ class stage {
   /// The same without waiting: asks for it, and gives the last answer that has arrived. On CUDA it is some calls old.
   const train::progress& latest_progress();
 
+  /// Adds rows to the statistics of the inputs: x as for accumulate(). Values that are not finite are left out and
+  /// noted.
+  void observe(const void* x, std::size_t rows, std::size_t valid_rows, std::uint64_t first_row = 0);
+  /// Mean and standard deviation (over all values, in float64) of what was observed; blocks.
+  input_statistics observed();
+  /// Forgets what was observed.
+  void forget();
+
   /// Input x becomes (x - mean) * (1 / deviation); a deviation of 0 counts as 1. Blocks. The default changes nothing.
-  void set_normalisation(const std::vector<double>& mean, const std::vector<double>& deviation);
+  void set_normalisation(const input_statistics& statistics);
+  /// What was set last.
+  const input_statistics& normalisation() const noexcept;
 
   /// Weights, biases and moments, in order.
   const std::vector<state_item>& state() const noexcept;

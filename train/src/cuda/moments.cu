@@ -1,0 +1,65 @@
+#include "check.hpp"
+#include "kernels.hpp"
+
+#include "../merge_moments.hpp"
+
+namespace penstock::train::cuda {
+namespace {
+
+constexpr unsigned tile_columns = 32;
+constexpr unsigned tile_threads = 16;  // down the rows
+
+/// The sum over the tile's threads of one column, in all of them; the same order every time.
+__device__ double column_sum(double value) {
+  __shared__ double values[tile_threads][tile_columns];
+  values[threadIdx.y][threadIdx.x] = value;
+  __syncthreads();
+  double sum = 0;
+  for (unsigned n = 0; n < tile_threads; ++n) sum += values[n][threadIdx.x];
+  __syncthreads();
+  return sum;
+}
+
+template <class T>
+__global__ void observe_kernel(row_block block, std::size_t columns, const T* x, moment_columns moments,
+                               step_state* state) {
+  const std::size_t j = std::size_t{blockIdx.x} * tile_columns + threadIdx.x;
+  const bool inside = j < columns;
+  double count = 0, sum = 0;
+  for (std::size_t i = threadIdx.y; inside && i < block.valid; i += tile_threads) {
+    const T value = x[i * columns + j];
+    if (isfinite(value)) {
+      count += 1;
+      sum += static_cast<double>(value);
+    } else {
+      atomicMin(reinterpret_cast<unsigned long long*>(&state->progress.bad_input),
+                static_cast<unsigned long long>(block.first_row + i));
+    }
+  }
+  count = column_sum(count);
+  sum = column_sum(sum);
+  const double mean = count > 0 ? sum / count : 0;
+  double squares = 0;
+  for (std::size_t i = threadIdx.y; inside && i < block.valid; i += tile_threads) {
+    const T value = x[i * columns + j];
+    const double distance = isfinite(value) ? static_cast<double>(value) - mean : 0;
+    squares += distance * distance;
+  }
+  squares = column_sum(squares);
+  if (inside && threadIdx.y == 0) merge_moments(moments, j, count, mean, squares);
+}
+
+}  // namespace
+
+template <class T>
+void observe(cudaStream_t stream, const row_block& block, std::size_t columns, const T* x,
+             const moment_columns& moments, step_state* state) {
+  const auto blocks = static_cast<unsigned>((columns + tile_columns - 1) / tile_columns);
+  observe_kernel<<<blocks, dim3(tile_columns, tile_threads), 0, stream>>>(block, columns, x, moments, state);
+  check(cudaGetLastError(), "launching the statistics of inputs");
+}
+
+template void observe(cudaStream_t, const row_block&, std::size_t, const float*, const moment_columns&, step_state*);
+template void observe(cudaStream_t, const row_block&, std::size_t, const double*, const moment_columns&, step_state*);
+
+}  // namespace penstock::train::cuda
