@@ -57,9 +57,8 @@ struct gather_plan {
     return slot;
   }
 
-  /// From row k on, how many rows (at most `most`) follow each other in both memories.
+  /// From row k on, how many rows (at most `most`) follow each other in both memories, where no draw parts them.
   std::uint64_t adjacent_rows(std::uint64_t k, std::uint64_t most) const noexcept {
-    if (!draw.is_identity()) return 1;
     const std::uint64_t in_image = image_rows - (first_source + k) % image_rows;
     const std::uint64_t row = first_target + k;
     const std::uint64_t in_ring = row < target_rows ? target_rows - row : 2 * target_rows - row;

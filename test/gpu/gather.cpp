@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <stdexcept>
@@ -25,24 +26,22 @@ struct conversion {
   type to;
   double scale;
   double shift;
-  std::vector<std::uint64_t> inputs;
-  std::vector<std::uint64_t> outputs;
+  std::initializer_list<std::uint64_t> inputs;
+  std::initializer_list<std::uint64_t> outputs;
 };
 
-// Worked out by data/make_conversions.py.
-const std::vector<conversion>& conversions() {
-  static const std::vector<conversion> all{
+// Worked out by data/make_conversions.py. Constant, so that compiling them makes no code.
+constexpr conversion conversions[] = {
 #include "data/conversions.inc"
-  };
-  return all;
-}
+};
 
-std::vector<std::byte> packed(type element, const std::vector<std::uint64_t>& bits, std::size_t times, bool swapped) {
+std::vector<std::byte> packed(type element, std::initializer_list<std::uint64_t> bits, std::size_t times,
+                              bool swapped) {
   const std::size_t size = size_of(element);
   std::vector<std::byte> bytes(size * bits.size() * times);
   for (std::size_t n = 0; n < bits.size() * times; ++n) {
     std::byte* const at = bytes.data() + n * size;
-    std::memcpy(at, &bits[n % bits.size()], size);
+    std::memcpy(at, bits.begin() + n % bits.size(), size);
     if (swapped) std::reverse(at, at + size);
   }
   return bytes;
@@ -61,12 +60,11 @@ void check_conversion(gpu::device d, const conversion& c) {
       const auto out = test::run_gather(d, shape, packed(c.from, c.inputs, times, swapped));
       BOOST_REQUIRE_EQUAL(out.size(), shape.target_bytes());
       for (std::size_t n = 0; n < shape.elements; ++n) {
-        const std::size_t k = n % c.inputs.size();
+        const auto input = c.inputs.begin()[n % c.inputs.size()], output = c.outputs.begin()[n % c.inputs.size()];
         const auto got = test::bits_at(out, c.to, n);
-        BOOST_TEST(test::same_value(c.to, got, c.outputs[k]),
-                   name_of(c.from) << " " << std::hex << c.inputs[k] << " to " << name_of(c.to) << " gave " << got
-                                   << ", not " << c.outputs[k] << std::dec << " (scale " << c.scale << ", swapped "
-                                   << swapped << ")");
+        BOOST_TEST(test::same_value(c.to, got, output),
+                   name_of(c.from) << " " << std::hex << input << " to " << name_of(c.to) << " gave " << got << ", not "
+                                   << output << std::dec << " (scale " << c.scale << ", swapped " << swapped << ")");
       }
     }
 }
@@ -77,7 +75,7 @@ BOOST_AUTO_TEST_SUITE(gathers)
 
 BOOST_AUTO_TEST_CASE(every_pair_of_types_has_its_expected_values) {
   std::array<std::array<bool, 12>, 12> seen{};
-  for (const conversion& c : conversions()) {
+  for (const conversion& c : conversions) {
     check_conversion(gpu::device::host(), c);
     seen[static_cast<std::size_t>(c.from)][static_cast<std::size_t>(c.to)] = true;
   }
@@ -85,7 +83,7 @@ BOOST_AUTO_TEST_CASE(every_pair_of_types_has_its_expected_values) {
 }
 
 BOOST_AUTO_TEST_CASE(conversions_give_the_expected_values_on_cuda, test::on_gpu()) {
-  for (const conversion& c : conversions()) check_conversion(test::first_gpu(), c);
+  for (const conversion& c : conversions) check_conversion(test::first_gpu(), c);
 }
 
 BOOST_AUTO_TEST_CASE(pairs_that_are_not_held_are_refused_with_those_that_are) {

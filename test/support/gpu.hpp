@@ -30,8 +30,8 @@ class needs_gpus {
     const std::size_t there = gpu::device::all().size() - 1;  // the host is the last
     if (there >= devices_ || (devices_ == 1 && gpu_is_required())) return true;
     boost::test_tools::assertion_result skipped(false);
-    skipped.message() << "needs " << devices_ << " CUDA device" << (devices_ == 1 ? "" : "s") << ", but there "
-                      << (there == 0 ? "is only " + gpu::device::host().description() : "are " + std::to_string(there));
+    skipped.message() << "needs " << devices_ << " CUDA device" << (devices_ == 1 ? "" : "s") << ", found "
+                      << (there == 0 ? "only " + gpu::device::host().description() : std::to_string(there));
     std::cout << "skipped: " << boost::unit_test::framework::get(id, boost::unit_test::TUT_ANY).full_name() << ": "
               << skipped.message().str() << std::endl;
     return skipped;

@@ -73,16 +73,39 @@ mover mover_of(const gather_plan& plan) {
 // A task moves about this much: enough to pay for its dispatch, little enough to share out a block.
 constexpr std::uint64_t task_bytes = std::uint64_t{128} << 10;
 
+// Drawn rows lie anywhere, where the processor cannot guess them: ask for the next one while this one moves.
+void prefetch(const std::byte* row, std::uint64_t row_bytes) {
+  constexpr std::uint64_t line_bytes = 64, most_bytes = 2048;
+  for (std::uint64_t b = 0; b < std::min(row_bytes, most_bytes); b += line_bytes) __builtin_prefetch(row + b);
+}
+
+void move_drawn(const gather_plan& plan, mover move, std::uint64_t first, std::uint64_t end) {
+  const std::byte* from = plan.source_row(first);
+  for (std::uint64_t k = first; k != end; ++k) {
+    const std::byte* const next = k + 1 == end ? nullptr : plan.source_row(k + 1);
+    if (next != nullptr) prefetch(next, plan.source_row_bytes);
+    move(plan, from, plan.target_row(k), plan.elements);
+    from = next;
+  }
+}
+
+void move_in_order(const gather_plan& plan, mover move, std::uint64_t first, std::uint64_t end) {
+  for (std::uint64_t k = first; k != end;) {
+    const std::uint64_t adjacent = plan.adjacent_rows(k, end - k);
+    move(plan, plan.source_row(k), plan.target_row(k), adjacent * plan.elements);
+    k += adjacent;
+  }
+}
+
 }  // namespace
 
 void gather(const gather_plan& plan) {
   const mover move = mover_of(plan);
   const auto move_rows = [&](const tbb::blocked_range<std::uint64_t>& rows) {
-    for (std::uint64_t k = rows.begin(); k != rows.end();) {
-      const std::uint64_t adjacent = plan.adjacent_rows(k, rows.end() - k);
-      move(plan, plan.source_row(k), plan.target_row(k), adjacent * plan.elements);
-      k += adjacent;
-    }
+    if (plan.draw.is_identity())
+      move_in_order(plan, move, rows.begin(), rows.end());
+    else
+      move_drawn(plan, move, rows.begin(), rows.end());
   };
   const std::uint64_t row_bytes = std::max(plan.source_row_bytes, plan.target_row_bytes);
   const std::uint64_t grain = std::max<std::uint64_t>(1, task_bytes / row_bytes);
