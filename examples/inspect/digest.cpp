@@ -39,12 +39,25 @@ uLong add(uLong crc, std::span<const std::byte> bytes) {
   return crc32_z(crc, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
 }
 
+/// A header may claim any number of rows: those of fill values alone would take days.
+void refuse_fill(const io::row_reader& reader) {
+  constexpr double much = 64.0 * (1 << 30);
+  const double claimed = static_cast<double>(reader.rows()) * static_cast<double>(reader.row_bytes());
+  const auto& part = reader.segments().front();
+  if (claimed > much && claimed > 1000.0 * static_cast<double>(part.info.stored_bytes))
+    throw io::error(
+        fmt::format("it claims {:.3g} bytes and stores {}: the rest are fill values, which are not digested", claimed,
+                    part.info.stored_bytes),
+        {.file = part.where.file.string(), .dataset = part.where.dataset, .rows = {}, .hdf5 = {}, .system = 0});
+}
+
 }  // namespace
 
 std::string digest(const std::filesystem::path& file, const std::string& dataset) try {
   io::row_reader reader({{file, dataset}});
   reader.reserve({.concurrency = 1, .cache_bytes = reader.cut_bytes()});
   const auto& element = reader.element();
+  refuse_fill(reader);
   const auto fitting = std::max<std::uint64_t>(1, piece_bytes / std::max<std::size_t>(reader.row_bytes(), 1));
   const auto whole_chunks = fitting / reader.chunk_rows() * reader.chunk_rows();
   const auto rows = std::min(reader.rows(), whole_chunks > 0 ? whole_chunks : fitting);

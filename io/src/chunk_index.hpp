@@ -19,8 +19,34 @@ struct chunk_entry {
   std::uint32_t mask = 0;           ///< bit n set: filter n was not applied
 };
 
-/// The chunks of one dataset, by number: 16 bytes each.
-using chunk_index = std::vector<chunk_entry>;
+/// The chunks of one dataset, by number: 16 bytes for each there could be, or 24 for each of a few that are stored.
+class chunk_index {
+ public:
+  /// All chunks, missing ones too, in the order of their numbers.
+  explicit chunk_index(std::vector<chunk_entry> all) : all_(std::move(all)) {}
+  struct numbered {
+    std::uint64_t number = 0;
+    chunk_entry entry;
+  };
+  /// The chunks that are stored, in any order.
+  explicit chunk_index(std::vector<numbered> stored);
+
+  chunk_entry operator[](std::uint64_t number) const noexcept;
+  std::size_t bytes() const noexcept { return all_.size() * sizeof(chunk_entry) + stored_.size() * sizeof(numbered); }
+
+  /// Calls `f(number, entry)` for stored chunks in order, until it returns false.
+  template <class F>
+  void visit_stored(F&& f) const {
+    for (std::size_t n = 0; n < all_.size(); ++n)
+      if (all_[n].address != chunk_entry::missing && !f(n, all_[n])) return;
+    for (const auto& s : stored_)
+      if (!f(s.number, s.entry)) return;
+  }
+
+ private:
+  std::vector<chunk_entry> all_;
+  std::vector<numbered> stored_;  // sorted by number
+};
 
 /// More chunks than this (1 GiB of index) are left to libhdf5.
 inline constexpr std::uint64_t max_indexed_chunks = std::uint64_t{1} << 26;
@@ -28,10 +54,21 @@ inline constexpr std::uint64_t max_indexed_chunks = std::uint64_t{1} << 26;
 /// Asks libhdf5 for all chunks. `dataset` is open in the file at `path`. Throws failure. Built by H5Dchunk_iter where
 /// the library has it (chunk_index_iterate.cpp), else through a file driver that notes addresses
 /// (chunk_index_probe.cpp).
-chunk_index build_chunk_index(const std::filesystem::path& path, const std::string& name, hid_t dataset,
-                              const chunk_grid& grid);
+std::vector<chunk_entry> build_chunk_index(const std::filesystem::path& path, const std::string& name, hid_t dataset,
+                                           const chunk_grid& grid);
+
+/// The few chunks that are stored, by H5Dget_chunk_info: for datasets of which almost nothing is written. Nothing where
+/// there are more than a few. `user_block`: of the file.
+std::vector<chunk_index::numbered> list_stored_chunks(hid_t dataset, const chunk_grid& grid, std::uint64_t user_block,
+                                                      std::uint64_t most);
 
 /// Whether a few entries are what H5Dget_chunk_info_by_coord says. That call scans: a few only.
-bool agrees_with_library(const chunk_index& index, hid_t file, hid_t dataset, const chunk_grid& grid);
+bool agrees_with_library(const chunk_index& index, hid_t dataset, const chunk_grid& grid, std::uint64_t user_block);
+
+/// Bytes before the file's HDF5 part.
+std::uint64_t user_block_of(hid_t file);
+
+/// Whether this libhdf5 gives addresses of chunks without the user block (it does before 1.14.4).
+bool addresses_lack_user_block();
 
 }  // namespace penstock::io

@@ -6,7 +6,7 @@ namespace penstock::io {
 namespace {
 
 struct collector {
-  chunk_index index;
+  std::vector<chunk_entry> index;
   const chunk_grid* grid = nullptr;
   std::uint64_t base = 0;  // what the library leaves out of addresses
   bool fits = true;
@@ -23,26 +23,16 @@ struct collector {
   }
 };
 
-/// The base address, where this version of libhdf5 gives addresses without it (it does since 1.14.4).
-std::uint64_t missing_base(hid_t dataset) {
-  unsigned major = 0, minor = 0, release = 0;
-  H5get_libversion(&major, &minor, &release);
-  if (major > 1 || minor > 14 || (minor == 14 && release >= 4)) return 0;
-  const file_id file(checked(H5Iget_file_id(dataset), "its file cannot be found"));
-  const property_id creation(checked(H5Fget_create_plist(file.native()), "its file's properties cannot be read"));
-  hsize_t user_block = 0;
-  checked(H5Pget_userblock(creation.native(), &user_block), "its user block cannot be read");
-  return user_block;
-}
-
 }  // namespace
 
-chunk_index build_chunk_index(const std::filesystem::path&, const std::string&, hid_t dataset, const chunk_grid& grid) {
+std::vector<chunk_entry> build_chunk_index(const std::filesystem::path&, const std::string&, hid_t dataset,
+                                           const chunk_grid& grid) {
   const library_guard guard;
   collector all;
   all.index.resize(grid.chunks());
   all.grid = &grid;
-  all.base = missing_base(dataset);
+  const file_id file(checked(H5Iget_file_id(dataset), "its file cannot be found"));
+  if (addresses_lack_user_block()) all.base = user_block_of(file.native());
   // The integer types of the callback differ between versions.
   const H5D_chunk_iter_op_t add = [](const hsize_t* offset, auto mask, haddr_t address, auto bytes, void* to) -> int {
     static_cast<collector*>(to)->add(offset, mask, address, bytes);

@@ -32,13 +32,13 @@ chunk_entry look_up(address_driver& driver, hid_t dataset, const hsize_t* offset
 
 }  // namespace
 
-chunk_index build_chunk_index(const std::filesystem::path& path, const std::string& name, hid_t,
-                              const chunk_grid& grid) {
+std::vector<chunk_entry> build_chunk_index(const std::filesystem::path& path, const std::string& name, hid_t,
+                                           const chunk_grid& grid) {
   const library_guard guard;
   address_driver driver(path);
   const dataset_id dataset(
       checked(H5Dopen2(driver.file(), name.c_str(), H5P_DEFAULT), "it cannot be opened a second time"));
-  chunk_index index(grid.chunks());
+  std::vector<chunk_entry> index(grid.chunks());
   extents at{};
   std::array<hsize_t, max_rank> offset{};
   for (auto& entry : index) {

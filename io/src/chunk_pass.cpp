@@ -35,7 +35,7 @@ void chunked_reader::pass::run() {
 
 void chunked_reader::pass::visit(const extents& at) {
   const auto number = reader_.grid_.number(at);
-  const auto& entry = reader_.index_[number];
+  const auto entry = reader_.index_[number];
   const auto inside = reader_.grid_.inside(at);
   const auto wanted = intersection(inside, request_.part);
   const auto axis = request_.row_axis;
@@ -78,9 +78,9 @@ void chunked_reader::pass::read_cut(std::uint64_t number, const box& inside, con
 }
 
 void chunked_reader::pass::gather(std::uint64_t number) {
-  const auto& entry = reader_.index_[number];
+  const auto entry = reader_.index_[number];
   if (gathered_count_ > 0) {
-    const auto& last = reader_.index_[gathered_[gathered_count_ - 1]];
+    const auto last = reader_.index_[gathered_[gathered_count_ - 1]];
     const bool follows = last.address + last.bytes == entry.address;
     if (!follows || gathered_count_ == most_gathered || gathered_bytes_ + entry.bytes > scratch_.stored().size())
       decode_gathered();
@@ -98,7 +98,7 @@ void chunked_reader::pass::decode_gathered() {
   const auto axis = request_.row_axis;
   std::uint64_t number = gathered_[0];
   try {
-    const auto& first = reader_.index_[number];
+    const auto first = reader_.index_[number];
     auto stored = count == 1 ? read_chunk(first) : std::span<const std::byte>{};
     if (count > 1) {
       reads_.read_now(first.address, scratch_.stored().first(bytes));

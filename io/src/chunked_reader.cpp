@@ -11,29 +11,31 @@ constexpr std::size_t gather_bytes = std::size_t{1} << 20;  // neighbours are re
 
 }  // namespace
 
-chunked_reader::chunked_reader(read_world& world, std::size_t file, std::size_t number, dataset_description d,
+chunked_reader::chunked_reader(read_world& world, std::size_t file, std::size_t number, shared_description d,
                                chunk_grid grid, chunk_index index)
     : world_(world),
       file_(file),
       number_(number),
       grid_(grid),
       index_(std::move(index)),
-      filters_(d.info.filters, chunk_bytes(d)),
-      value_bytes_(d.value.bytes),
-      chunk_bytes_(chunk_bytes(d)),
-      chunk_strides_(packed_strides(grid.chunk_shape(), grid.rank(), d.value.bytes)),
-      partial_unfiltered_(d.partial_chunks_unfiltered),
-      fill_value_(d.fill_value),
+      filters_(d->info.filters, chunk_bytes(*d)),
+      value_bytes_(d->value.bytes),
+      chunk_bytes_(chunk_bytes(*d)),
+      chunk_strides_(packed_strides(grid.chunk_shape(), grid.rank(), d->value.bytes)),
+      partial_unfiltered_(d->partial_chunks_unfiltered),
+      fill_value_(d->fill_value),
       library_(world, file, number, std::move(d)) {
   const auto file_bytes = world_.files[file_].identity.bytes;
-  for (const auto& entry : index_)
+  index_.visit_stored([&](std::uint64_t, const chunk_entry& entry) {
     if (entry.address < file_bytes && entry.bytes <= file_bytes - entry.address)
       largest_stored_ = std::max<std::size_t>(largest_stored_, entry.bytes);
+    return true;
+  });
 }
 
 reader_memory chunked_reader::memory() const {
   reader_memory m;
-  m.index_bytes = index_.size() * sizeof(chunk_entry);
+  m.index_bytes = index_.bytes();
   if (largest_stored_ == 0) return m;
   if (filters_.empty()) {
     m.scratch.stored_bytes = std::min(chunk_bytes_, gather_bytes);
@@ -60,11 +62,14 @@ bool chunked_reader::is_plain(const chunk_entry& entry, const box& inside) const
 void chunked_reader::read(const read_request& request, scratch& s) const { pass(*this, request, s).run(); }
 
 std::optional<chunked_reader::sample> chunked_reader::first_chunk() const {
-  const auto first =
-      std::find_if(index_.begin(), index_.end(), [](const auto& e) { return e.address != chunk_entry::missing; });
-  if (first == index_.end()) return std::nullopt;
+  std::optional<std::uint64_t> first;
+  index_.visit_stored([&](std::uint64_t number, const chunk_entry&) {
+    first = number;
+    return false;
+  });
+  if (!first) return std::nullopt;
   sample found;
-  found.inside = grid_.inside(grid_.position(static_cast<std::uint64_t>(first - index_.begin())));
+  found.inside = grid_.inside(grid_.position(*first));
   found.values.resize(found.inside.values() * value_bytes_);
   scratch s(memory().scratch);
   read_request request{found.inside, 0, found.values.data(),

@@ -12,7 +12,7 @@ namespace penstock::io {
 class chunked_reader final : public dataset_reader {
  public:
   /// `number` names the dataset in the world's cache and set of open ones.
-  chunked_reader(read_world& world, std::size_t file, std::size_t number, dataset_description description,
+  chunked_reader(read_world& world, std::size_t file, std::size_t number, shared_description description,
                  chunk_grid grid, chunk_index index);
 
   reader_memory memory() const override;

@@ -5,6 +5,7 @@
 #include <penstock/io/dataset_info.hpp>
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,6 +36,9 @@ struct dataset_description {
 
 /// Describes the open dataset and chooses how it is read. Throws failure.
 dataset_description describe_dataset(hid_t dataset, std::string path);
+
+/// Described once, known to all who read it.
+using shared_description = std::shared_ptr<const dataset_description>;
 
 /// Bytes of one chunk without filters. Throws failure where the header's numbers overflow.
 std::uint64_t chunk_bytes(const dataset_description& d);

@@ -61,17 +61,17 @@ void library_read(hid_t dataset, const dataset_description& d, const box& part, 
   throw failure(read_failed(d, messages), 0, messages);
 }
 
-library_reader::library_reader(read_world& world, std::size_t file, std::size_t number, dataset_description description)
+library_reader::library_reader(read_world& world, std::size_t file, std::size_t number, shared_description description)
     : world_(world),
       file_(file),
       number_(number),
       description_(std::move(description)),
-      cache_bytes_(cache_bytes_for(description_)),
+      cache_bytes_(cache_bytes_for(*description_)),
       process_(::getpid()) {}
 
 reader_memory library_reader::memory() const {
   reader_memory m;
-  m.scratch.decoded_bytes = std::max(spread_bytes, description_.value.bytes);
+  m.scratch.decoded_bytes = std::max(spread_bytes, description_->value.bytes);
   m.library_bytes = cache_bytes_;
   return m;
 }
@@ -89,7 +89,7 @@ std::shared_ptr<library_dataset> library_reader::open() const {
     const property_id access(checked(H5Pcreate(H5P_DATASET_ACCESS), "dataset access properties cannot be made"));
     if (cache_bytes_ > 0)
       checked(H5Pset_chunk_cache(access.native(), 12421, cache_bytes_, 1.0), "its chunk cache cannot be set");
-    open->dataset.reset(H5Dopen2(open->file.native(), description_.info.path.c_str(), access.native()));
+    open->dataset.reset(H5Dopen2(open->file.native(), description_->info.path.c_str(), access.native()));
     if (!open->dataset) throw failure("it cannot be opened again", 0, library_messages());
     return open;
   });
@@ -97,8 +97,9 @@ std::shared_ptr<library_dataset> library_reader::open() const {
 
 void library_reader::read(const read_request& request, scratch& s) const {
   const auto dataset = open();  // outlives the guards below: giving it back takes another lock
-  const auto packed = packed_strides(request.part.count, request.part.rank, description_.value.bytes);
-  const auto plan = plan_runs(request.part.count, request.part.rank, packed, request.strides, description_.value.bytes);
+  const auto packed = packed_strides(request.part.count, request.part.rank, description_->value.bytes);
+  const auto plan =
+      plan_runs(request.part.count, request.part.rank, packed, request.strides, description_->value.bytes);
   if (plan.loops == 0)
     read_dense(*dataset, request.part, request.out);
   else
@@ -107,8 +108,8 @@ void library_reader::read(const read_request& request, scratch& s) const {
 
 std::uint64_t library_reader::cut_point(const box& part, std::size_t axis, bool within_chunks) const noexcept {
   const auto middle = part.start[axis] + part.count[axis] / 2;
-  if (description_.info.chunk_shape.empty()) return middle;
-  const auto chunk = description_.info.chunk_shape[axis];
+  if (description_->info.chunk_shape.empty()) return middle;
+  const auto chunk = description_->info.chunk_shape[axis];
   const auto aligned = middle / chunk * chunk;
   if (aligned > part.start[axis]) return aligned;
   if (aligned + chunk < part.start[axis] + part.count[axis]) return aligned + chunk;
@@ -122,7 +123,7 @@ std::size_t library_reader::axis_to_cut(const box& part, bool within_chunks) con
 }
 
 void library_reader::read_dense(const library_dataset& open, const box& part, std::byte* out) const {
-  const auto bytes = part.values() * description_.value.bytes;
+  const auto bytes = part.values() * description_->value.bytes;
   // Only the first axis longer than 1 can be cut into parts that lie one after the other; never within a chunk.
   std::size_t axis = 0;
   while (axis < part.rank && part.count[axis] == 1) ++axis;
@@ -132,12 +133,12 @@ void library_reader::read_dense(const library_dataset& open, const box& part, st
   first.count[axis] = second.start[axis] - part.start[axis];
   second.count[axis] = part.count[axis] - first.count[axis];
   read_dense(open, first, out);
-  read_dense(open, second, out + first.values() * description_.value.bytes);
+  read_dense(open, second, out + first.values() * description_->value.bytes);
 }
 
 void library_reader::read_spread(const library_dataset& open, const box& part, const read_request& request,
                                  scratch& s) const {
-  const auto bytes = part.values() * description_.value.bytes;
+  const auto bytes = part.values() * description_->value.bytes;
   if (bytes > s.decoded().size()) {
     auto axis = axis_to_cut(part, false);
     if (axis == part.rank) axis = axis_to_cut(part, true);
@@ -150,15 +151,15 @@ void library_reader::read_spread(const library_dataset& open, const box& part, c
     return read_spread(open, second, request, s);
   }
   read_part(open, part, s.decoded().data());
-  const auto packed = packed_strides(part.count, part.rank, description_.value.bytes);
-  copy_runs(plan_runs(part.count, part.rank, packed, request.strides, description_.value.bytes), s.decoded().data(),
+  const auto packed = packed_strides(part.count, part.rank, description_->value.bytes);
+  copy_runs(plan_runs(part.count, part.rank, packed, request.strides, description_->value.bytes), s.decoded().data(),
             request.at(part.start));
 }
 
 void library_reader::read_part(const library_dataset& open, const box& part, std::byte* out) const {
   const stopwatch watch(world_.count.lock_nanoseconds);
-  library_read(open.dataset.native(), description_, part, out);
-  world_.count.locked_bytes.fetch_add(part.values() * description_.value.bytes, std::memory_order_relaxed);
+  library_read(open.dataset.native(), *description_, part, out);
+  world_.count.locked_bytes.fetch_add(part.values() * description_->value.bytes, std::memory_order_relaxed);
 }
 
 }  // namespace penstock::io

@@ -13,7 +13,7 @@ void library_read(hid_t dataset, const dataset_description& description, const b
 class library_reader final : public dataset_reader {
  public:
   /// `number` names the dataset in the world's set of open ones.
-  library_reader(read_world& world, std::size_t file, std::size_t number, dataset_description description);
+  library_reader(read_world& world, std::size_t file, std::size_t number, shared_description description);
 
   reader_memory memory() const override;
   void read(const read_request& request, scratch& s) const override;
@@ -28,7 +28,7 @@ class library_reader final : public dataset_reader {
 
   read_world& world_;
   std::size_t file_, number_;
-  dataset_description description_;
+  shared_description description_;
   std::size_t cache_bytes_ = 0;
   long process_ = 0;
 };

@@ -15,6 +15,7 @@ namespace {
 
 struct open_segment {
   std::unique_ptr<dataset_reader> reader;
+  padding text_padding = padding::none;
   std::size_t rank = 0;
   extents shape{};
 };
@@ -105,24 +106,27 @@ void row_reader::impl::open_file_of(const location& where) {
 void row_reader::impl::add(location where) {
   open_file_of(where);
   const auto dataset = open_dataset(current.file.native(), where.dataset);
-  auto d = describe_dataset(dataset.native(), where.dataset);
-  if (!d.info.unreadable.empty()) throw failure(fmt::format("{} is not read: {}", d.info.type_text, d.info.unreadable));
-  auto mine = format_of(d);
+  const auto d = std::make_shared<const dataset_description>(describe_dataset(dataset.native(), where.dataset));
+  if (!d->info.unreadable.empty())
+    throw failure(fmt::format("{} is not read: {}", d->info.type_text, d->info.unreadable));
+  auto mine = format_of(*d);
   if (segments.empty())
     format = std::move(mine);
   else if (!mine.same_as(format))
     throw failure(
         fmt::format("its rows are {}, but those of {}:{} are {}; the datasets of a field need one type and row shape",
                     mine.text(), segments[0].where.file.string(), segments[0].where.dataset, format.text()));
-  segment s{std::move(where), rows, d.rank > 0 ? d.info.shape[0] : 1, d.info};
-  open_segment o{nullptr, d.rank, {}};
-  std::copy(d.info.shape.begin(), d.info.shape.end(), o.shape.begin());
+  segment s{std::move(where), rows, d->rank > 0 ? d->info.shape[0] : 1, d->info};
+  open_segment o;
+  o.rank = d->rank;
+  std::copy(d->info.shape.begin(), d->info.shape.end(), o.shape.begin());
   std::uint64_t total_bytes = 0;
   if (__builtin_add_overflow(rows, s.rows, &rows) ||
       __builtin_mul_overflow(rows, std::max<std::uint64_t>(format.bytes, 1), &total_bytes))
     throw failure("the field has more rows than can be counted");
-  o.reader = open_reader(world, world.files.size() - 1, segments.size(), current.file.native(), dataset.native(),
-                         std::move(d), s.info);
+  o.reader =
+      open_reader(world, world.files.size() - 1, segments.size(), current.file.native(), dataset.native(), d, s.info);
+  o.text_padding = d->value.text_padding;
   segments.push_back(std::move(s));
   opened.push_back(std::move(o));
 }
@@ -190,7 +194,10 @@ void row_reader::impl::read_segment(std::size_t n, std::uint64_t first, std::uin
   request.out = out;
   request.strides = packed_strides(request.part.count, o.rank, format.value_bytes);
   const auto& where = segments[n].where;
-  with_context(place(where, {first, count}), [&] { o.reader->read(request, s); });
+  with_context(place(where, {first, count}), [&] {
+    o.reader->read(request, s);
+    clear_padding(o.text_padding, format.value_bytes, {out, count * format.bytes});
+  });
 }
 
 row_reader::row_reader(std::vector<location> segments, read_options options)

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 
 namespace penstock::io {
@@ -69,6 +70,26 @@ void describe_integer(value_type& value, hid_t t) {
             fmt::format("{}-bit integers in {} bytes are converted by libhdf5", precision, value.stored_bytes));
 }
 
+void describe_bytes(value_type& value, hid_t t, std::string_view code) {
+  value.bytes = H5Tget_size(t);
+  value.element = element_type{type::uint8, false, value.bytes, fmt::format("{}{}", code, value.bytes)};
+  value.shape = {value.bytes};
+  value.memory = copy_of(t);
+}
+
+void describe_string(value_type& value, hid_t t) {
+  if (H5Tis_variable_str(t) > 0) {
+    value.refusal =
+        "strings of variable length have no fixed place in memory; store them as fixed strings or as numbers";
+    return;
+  }
+  describe_bytes(value, t, "|S");
+  const auto pad = H5Tget_strpad(t);
+  value.text_padding = pad == H5T_STR_SPACEPAD   ? padding::spaces
+                       : pad == H5T_STR_NULLTERM ? padding::zeros_after_terminator
+                                                 : padding::none;
+}
+
 struct float_fields {
   std::size_t sign = 0, exponent = 0, exponent_bits = 0, mantissa = 0, mantissa_bits = 0, bias = 0;
   bool operator==(const float_fields&) const = default;
@@ -84,6 +105,12 @@ constexpr known_float known_floats[] = {{type::float16, {15, 10, 5, 0, 10, 15}},
                                         {type::bfloat16, {15, 7, 8, 0, 7, 127}},
                                         {type::float32, {31, 23, 8, 0, 23, 127}},
                                         {type::float64, {63, 52, 11, 0, 52, 1023}}};
+
+/// x87's 80 bits in 16 bytes: no element type of ours, so given as bytes.
+void describe_long_double(value_type& value, hid_t t, const std::string& why) {
+  describe_bytes(value, H5T_NATIVE_LDOUBLE, native_order == H5T_ORDER_LE ? "<f" : ">f");
+  if (H5Tequal(t, H5T_NATIVE_LDOUBLE) <= 0) value.conversion = why;
+}
 
 void describe_float(value_type& value, hid_t t) {
   float_fields f;
@@ -103,20 +130,14 @@ void describe_float(value_type& value, hid_t t) {
                                f.mantissa_bits);
   if (holds(8, 23)) return convert(value, type::float32, why);
   if (holds(11, 52)) return convert(value, type::float64, why);
+  if (holds(15, 64) && sizeof(long double) == 16) return describe_long_double(value, t, why);
   value.refusal = "floats wider than 64 bits are not read; store them as float64";
-}
-
-void describe_bytes(value_type& value, hid_t t, char code) {
-  value.element = element_type{type::uint8, false, value.stored_bytes, fmt::format("|{}{}", code, value.stored_bytes)};
-  value.shape = {value.stored_bytes};
-  value.memory = copy_of(t);
-  value.bytes = value.stored_bytes;
 }
 
 void describe_bitfield(value_type& value, hid_t t) {
   const auto element = integer_of(value.stored_bytes, false);
   if (size_of(element) == value.stored_bytes && known_order(t)) return keep_bits(value, t, element);
-  describe_bytes(value, t, 'V');
+  describe_bytes(value, t, "|V");
 }
 
 /// h5py's booleans: an enum of FALSE = 0 and TRUE = 1.
@@ -152,6 +173,10 @@ void describe_array(value_type& value, hid_t t) {
   value.refusal = std::move(inner.refusal);
   value.conversion = std::move(inner.conversion);
   if (!inner.element) return;
+  if (inner.text_padding != padding::none) {
+    value.refusal = "arrays of padded strings are not read; store the strings as values";
+    return;
+  }
   value.element = std::move(inner.element);
   value.shape.assign(extents.begin(), extents.end());
   value.shape.insert(value.shape.end(), inner.shape.begin(), inner.shape.end());
@@ -190,6 +215,19 @@ std::string numpy_code(type t) {
   return fmt::format("{}{}{}", bytes == 1 ? '|' : std::endian::native == std::endian::little ? '<' : '>', kind, bytes);
 }
 
+void clear_padding(padding kind, std::size_t value_bytes, std::span<std::byte> values) noexcept {
+  if (kind == padding::none) return;
+  for (; values.size() >= value_bytes; values = values.subspan(value_bytes)) {
+    const auto text = values.first(value_bytes);
+    auto end = text.end();
+    if (kind == padding::zeros_after_terminator)
+      end = std::find(text.begin(), text.end(), std::byte{0});
+    else
+      while (end != text.begin() && end[-1] == std::byte{' '}) --end;
+    std::fill(end, text.end(), std::byte{0});
+  }
+}
+
 value_type describe_type(hid_t t) {
   const library_guard guard;
   value_type value;
@@ -200,16 +238,10 @@ value_type describe_type(hid_t t) {
     case H5T_INTEGER: describe_integer(value, t); break;
     case H5T_FLOAT: describe_float(value, t); break;
     case H5T_BITFIELD: describe_bitfield(value, t); break;
-    case H5T_OPAQUE: describe_bytes(value, t, 'V'); break;
+    case H5T_OPAQUE: describe_bytes(value, t, "|V"); break;
     case H5T_ENUM: describe_enum(value, t); break;
     case H5T_ARRAY: describe_array(value, t); break;
-    case H5T_STRING:
-      if (H5Tis_variable_str(t) > 0)
-        value.refusal =
-            "strings of variable length have no fixed place in memory; store them as fixed strings or as numbers";
-      else
-        describe_bytes(value, t, 'S');
-      break;
+    case H5T_STRING: describe_string(value, t); break;
     case H5T_COMPOUND:
       if (!describe_complex(value, t))
         value.refusal = "it is a compound, no array of numbers; store the columns as datasets of their own";

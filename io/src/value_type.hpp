@@ -6,25 +6,33 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace penstock::io {
 
+/// What follows the text in a fixed string.
+enum class padding { none, zeros_after_terminator, spaces };
+
 /// What one value of a dataset is, and how it is read.
 struct value_type {
-  std::optional<element_type> element;  ///< absent where it is no plain array of numbers or bytes
-  std::vector<std::uint64_t> shape;     ///< axes that a value adds to a row: of an array, of a string's bytes
-  std::string text;                     ///< for people
-  std::string refusal;                  ///< why `element` is absent, and what helps
-  std::string conversion;               ///< why libhdf5 must convert it; empty where the stored bits are the value's
-  std::size_t stored_bytes = 0;         ///< of a value in the file
-  std::size_t bytes = 0;                ///< of a value as it is read
-  type_id memory;                       ///< in which libhdf5 reads it, so that both paths give the same bytes
+  std::optional<element_type> element;   ///< absent where it is no plain array of numbers or bytes
+  std::vector<std::uint64_t> shape;      ///< axes that a value adds to a row: of an array, of a string's bytes
+  std::string text;                      ///< for people
+  std::string refusal;                   ///< why `element` is absent, and what helps
+  std::string conversion;                ///< why libhdf5 must convert it; empty where the stored bits are the value's
+  std::size_t stored_bytes = 0;          ///< of a value in the file
+  std::size_t bytes = 0;                 ///< of a value as it is read
+  padding text_padding = padding::none;  ///< of strings; reading gives zeros in its place, as h5py does
+  type_id memory;                        ///< in which libhdf5 reads it, so that both paths give the same bytes
 };
 
 /// Describes a datatype. Throws failure where libhdf5 cannot. Needs no guard.
 value_type describe_type(hid_t type);
+
+/// Puts zeros where a string's padding is, in values that lie packed in `values`.
+void clear_padding(padding kind, std::size_t value_bytes, std::span<std::byte> values) noexcept;
 
 /// The datatype for people: "int16, big-endian", "compound {a: int32, b: float64}".
 std::string describe_text(hid_t type, int depth = 0);

@@ -35,6 +35,12 @@ std::filesystem::path file_of(const std::string& name, const std::string& bytes)
   return path;
 }
 
+boost::test_tools::assertion_result is_not_root(boost::unit_test::test_unit_id) {
+  boost::test_tools::assertion_result answer(::geteuid() != 0);
+  answer.message() << "root may read every file";
+  return answer;
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(file)
@@ -51,11 +57,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_opened_is_told_in_one_sentence) {
   BOOST_TEST(has(message(file_of("header.h5", "\x89HDF\r\n\x1a\n and nothing else")), "libhdf5 cannot open it"));
 }
 
-BOOST_AUTO_TEST_CASE(a_file_without_permission_says_so) {
-  if (::geteuid() == 0) {
-    BOOST_TEST_MESSAGE("skipped: root may read every file");
-    return;
-  }
+BOOST_AUTO_TEST_CASE(a_file_without_permission_says_so, *boost::unit_test::precondition(is_not_root)) {
   const auto path = file_of("secret.h5", "x");
   ::chmod(path.c_str(), 0);
   BOOST_TEST(has(message(path), "no permission"));
