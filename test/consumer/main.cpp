@@ -3,6 +3,7 @@
 #include <penstock/config.hpp>
 #include <penstock/io/writer.hpp>
 #include <penstock/pipeline/description.hpp>
+#include <penstock/train/stage.hpp>
 
 #include <cstdint>
 #include <iostream>
@@ -35,11 +36,17 @@ std::int64_t sum_of(const char* path) {
   return sum;
 }
 
+/// Bytes of device memory that a small model takes.
+std::size_t model_bytes() {
+  const ps::train::stage_options options{.model = {.inputs = 4, .hidden = {8}, .classes = 2}, .rows = 64};
+  return ps::train::plan(ps::gpu::device::host(), options).total(ps::gpu::memory_kind::device);
+}
+
 int main(int, char** arguments) {
   constexpr std::int64_t rows = 1000;
   write_numbers(arguments[1], rows);
   const auto sum = sum_of(arguments[1]);
   std::cout << "Penstock " << PENSTOCK_VERSION << " on " << ps::gpu::device::best().description() << ": sum " << sum
-            << '\n';
-  return sum == rows * (rows - 1) / 2 ? 0 : 1;
+            << ", a model of " << ps::format_bytes(model_bytes()) << '\n';
+  return sum == rows * (rows - 1) / 2 && model_bytes() > 0 ? 0 : 1;
 }
