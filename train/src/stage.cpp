@@ -28,7 +28,7 @@ struct stage::impl {
     landing = reinterpret_cast<step_state*>(memory->at(gpu::memory_kind::pinned, stage_items::progress).data());
     state = reinterpret_cast<step_state*>(memory->at(gpu::memory_kind::device, stage_items::state).data());
     sums = {reinterpret_cast<double*>(memory->at(gpu::memory_kind::device, stage_items::moments).data()),
-               3 * o.model.inputs};
+            3 * o.model.inputs};
   }
 
   void read(const std::byte* from, std::byte* to, std::size_t bytes) {
@@ -130,8 +130,7 @@ class typed_stage final : public stage::impl {
   void observe(const void* x, const row_block& block) override {
     const std::size_t n = options.model.inputs;
     const auto work = [&] {
-      backend_->observe(block, n, static_cast<const T*>(x),
-                        {sums.data(), sums.data() + n, sums.data() + 2 * n}, state);
+      backend_->observe(block, n, static_cast<const T*>(x), {sums.data(), sums.data() + n, sums.data() + 2 * n}, state);
     };
     backend_->run(std::cref(work));
   }

@@ -9,16 +9,17 @@
 
 namespace penstock::train {
 
+/// Where training was when it failed. Empty or zero where it does not apply.
+struct place {
+  std::uint64_t epoch = 0;
+  std::uint64_t step = 0;
+  std::vector<std::uint64_t> rows;  ///< row numbers in the source, of the rows at fault
+  std::string file;                 ///< a checkpoint's
+};
+
 /// Training failed: a loss or input that is not finite, a label outside its range, a checkpoint that does not fit.
 class error : public penstock::error {
  public:
-  /// Where training was. Empty or zero where it does not apply.
-  struct place {
-    std::uint64_t epoch = 0;
-    std::uint64_t step = 0;
-    std::vector<std::uint64_t> rows;  ///< row numbers in the source, of the rows at fault
-    std::string file;                 ///< a checkpoint's
-  };
   explicit error(const std::string& sentence, place where = {}) : penstock::error(sentence), where_(std::move(where)) {}
   const place& where() const noexcept { return where_; }
 

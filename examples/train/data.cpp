@@ -1,0 +1,116 @@
+#include "data.hpp"
+
+#include <penstock/io/error.hpp>
+#include <penstock/io/file.hpp>
+#include <penstock/io/row_reader.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+namespace examples {
+namespace {
+
+namespace io = penstock::io;
+namespace pipeline = penstock::pipeline;
+
+constexpr double most_classes = 1 << 20;
+
+std::vector<io::location> in_all_files(const train_options& o, const std::string& dataset) {
+  std::vector<io::location> all;
+  for (const std::string& pattern : o.files) {
+    const auto found = io::datasets(pattern, dataset);
+    all.insert(all.end(), found.begin(), found.end());
+  }
+  return all;
+}
+
+/// The first of `paths` that the file holds; empty where it holds none.
+std::string first_there(const io::file& file, std::initializer_list<const char*> paths) {
+  for (const char* path : paths)
+    if (file.contains(path)) return path;
+  return {};
+}
+
+std::string or_default(const std::string& given, const io::file& file, std::initializer_list<const char*> paths,
+                       const char* option) {
+  if (!given.empty()) return given;
+  const std::string found = first_there(file, paths);
+  if (!found.empty()) return found;
+  std::string there;
+  for (const auto& dataset : file.datasets()) there += (there.empty() ? "" : ", ") + dataset.path;
+  throw std::invalid_argument(fmt::format("{}: which dataset? Name it with {}; there are {}", file.path().string(),
+                                          option, there.empty() ? "none" : there));
+}
+
+/// Value number `n` of a row reader's bytes, in this machine's byte order.
+template <class T>
+double value_at(const std::byte* bytes, std::size_t n, bool swapped) {
+  std::array<std::byte, sizeof(T)> raw{};
+  std::memcpy(raw.data(), bytes + n * sizeof(T), sizeof(T));
+  if (swapped) std::reverse(raw.begin(), raw.end());
+  if constexpr (std::is_arithmetic_v<T>)
+    return static_cast<double>(std::bit_cast<T>(raw));
+  else
+    throw std::invalid_argument("labels are integers; 16-bit floats are not taken");
+}
+
+/// One more than the largest label, from a pass over all of them.
+std::size_t count_classes(const std::vector<io::location>& labels) {
+  io::row_reader reader(labels);
+  reader.reserve({});
+  if (!reader.row_shape().empty() && reader.row_bytes() != penstock::size_of(reader.element().element))
+    throw std::invalid_argument(fmt::format("{}: a label is one number for each row", labels.front().dataset));
+  constexpr std::uint64_t piece_rows = 65536;
+  std::vector<std::byte> bytes;
+  double largest = 0;
+  for (std::uint64_t first = 0; first < reader.rows(); first += piece_rows) {
+    const std::uint64_t rows = std::min(piece_rows, reader.rows() - first);
+    bytes.resize(rows * reader.row_bytes());
+    reader.read(first, rows, bytes);
+    penstock::visit_type(reader.element().element, [&](auto zero) {
+      for (std::size_t n = 0; n < rows; ++n) {
+        const double label = value_at<decltype(zero)>(bytes.data(), n, reader.element().swapped);
+        if (!(label >= 0) || label != std::floor(label) || label >= most_classes)
+          throw io::error(fmt::format("the label is {}; labels are whole numbers, counted from 0", label),
+                          {.file = reader.segment_of(first + n).where.file.string(),
+                           .dataset = labels.front().dataset,
+                           .rows = {first + n, 1}});
+        largest = std::max(largest, label);
+      }
+    });
+  }
+  return std::max<std::size_t>(2, static_cast<std::size_t>(largest) + 1);
+}
+
+}  // namespace
+
+training_data find_data(const train_options& o) {
+  const io::file first(io::datasets(o.files.front(), "/").front().file);
+  training_data data;
+  data.training.x = in_all_files(o, or_default(o.x, first, {"/train/images", "/x"}, "--x"));
+  data.training.y = in_all_files(o, or_default(o.y, first, {"/train/labels", "/label"}, "--y"));
+  const std::string test_x = o.test_x.empty() && o.x.empty() ? first_there(first, {"/test/images"}) : o.test_x;
+  const std::string test_y = o.test_y.empty() && o.y.empty() ? first_there(first, {"/test/labels"}) : o.test_y;
+  if (test_x.empty() != test_y.empty()) throw std::invalid_argument("a test set needs both --test-x and --test-y");
+  if (!test_x.empty()) data.testing = labelled_rows{in_all_files(o, test_x), in_all_files(o, test_y)};
+  data.classes = o.classes != 0 ? o.classes : count_classes(data.training.y);
+  return data;
+}
+
+pipeline::opened open_rows(const labelled_rows& rows, std::size_t batch_rows, const train_options& o) {
+  auto source = pipeline::source{}
+                    .field("x", rows.x, {.as = penstock::type::float32})
+                    .field("label", rows.y, {.as = penstock::type::int32});
+  // No batch is held beside the one in use: the rings are as small as can be.
+  return (pipeline::read(source, o.order) |
+          pipeline::batch_options{.rows = batch_rows, .last = pipeline::last_batch::pad, .held = 0} |
+          pipeline::transport_options{.threads = o.threads})
+      .open();
+}
+
+}  // namespace examples

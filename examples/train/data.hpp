@@ -1,0 +1,33 @@
+#pragma once
+
+#include "options.hpp"
+
+#include <penstock/io/location.hpp>
+#include <penstock/pipeline/description.hpp>
+
+#include <optional>
+#include <vector>
+
+namespace examples {
+
+/// Inputs and labels, row by row.
+struct labelled_rows {
+  std::vector<penstock::io::location> x;
+  std::vector<penstock::io::location> y;
+};
+
+/// The datasets to train on, and to test on where there are some.
+struct training_data {
+  labelled_rows training;
+  std::optional<labelled_rows> testing;
+  std::size_t classes = 0;
+};
+
+/// Finds the datasets that the options name, or the ones that penstock-make-dataset writes, and counts the classes with
+/// one pass over the labels. Throws io::error, std::invalid_argument.
+training_data find_data(const train_options& o);
+
+/// Rows in shuffled order, as batches of float32 inputs and int32 labels, padded to full size.
+penstock::pipeline::opened open_rows(const labelled_rows& rows, std::size_t batch_rows, const train_options& o);
+
+}  // namespace examples

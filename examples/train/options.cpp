@@ -1,0 +1,90 @@
+#include "options.hpp"
+
+#include "../common/program.hpp"
+
+#include <stdexcept>
+
+namespace examples {
+namespace {
+
+void add_data_options(CLI::App& app, train_options& o) {
+  app.add_option("FILE", o.files, "HDF5 files, or patterns of files; their rows are joined in this order")->required();
+  app.add_option("--x", o.x, "Dataset of the inputs; default: /train/images or /x, whichever is there");
+  app.add_option("--y", o.y, "Dataset of the labels, counted from 0; default: /train/labels or /label");
+  app.add_option("--test-x", o.test_x, "Dataset of the test inputs; default: /test/images, where it is there");
+  app.add_option("--test-y", o.test_y, "Dataset of the test labels; default: /test/labels, where it is there");
+  app.add_option("--classes", o.classes, "Classes; default: one more than the largest label");
+  app.add_flag("!--no-normalise", o.normalise, "Take inputs as they are, without the pass for mean and deviation");
+  app.add_flag("--skip-non-finite", o.skip_non_finite, "Skip and count steps with NaN or infinity instead of failing");
+  app.add_option("--run-rows", o.order.run_rows, "Rows that are shuffled as one, and read together; 0: from the file")
+      ->capture_default_str();
+  app.add_option("--pool-rows", o.order.pool_rows,
+                 "Rows on the device that shuffled rows are drawn from; 0: from the file")
+      ->capture_default_str();
+}
+
+void add_model_options(CLI::App& app, train_options& o) {
+  app.add_option("--hidden", o.hidden, "Outputs of the hidden layers, as 512,256; 0: none")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--batch-rows,--batch-size", o.batch_rows, "Rows that go through the model at once")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--accumulate", o.accumulate, "Batches of one step of the optimizer")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--epochs", o.epochs, "Passes over the training set, those before a resume included")
+      ->capture_default_str();
+  app.add_option("--optimizer", o.optimizer, "How weights change")
+      ->check(CLI::IsMember({"sgd", "adamw"}))
+      ->capture_default_str();
+  app.add_option("--learning-rate,--lr", o.learning_rate, "Default: 0.001 for adamw, 0.05 for sgd");
+  app.add_option("--weight-decay", o.weight_decay, "Default: 0.01 for adamw, 0 for sgd");
+  app.add_option("--momentum", o.momentum, "For sgd")->capture_default_str();
+  app.add_flag("--nesterov", o.nesterov, "For sgd: Nesterov's form of momentum");
+  app.add_option("--seed", o.order.seed, "Another seed, other initial weights and another order")
+      ->capture_default_str();
+}
+
+void add_machine_options(CLI::App& app, train_options& o) {
+  app.add_option("--device", o.device, "host (cpu), cuda:N, cuda, or auto: the best there is")->capture_default_str();
+  add_bytes_option(app, "--device-memory", o.budget.device_bytes, "Budget of device memory");
+  add_bytes_option(app, "--pinned-memory", o.budget.pinned_bytes, "Budget of pinned host memory");
+  add_bytes_option(app, "--host-memory", o.budget.host_bytes, "Budget of other host memory: indexes, scratch");
+  app.add_option("--threads", o.threads, "Threads that read, and on the host compute; 0: as many as processors")
+      ->capture_default_str();
+}
+
+void add_result_options(CLI::App& app, train_options& o) {
+  auto* const checkpoint = app.add_option("--checkpoint", o.checkpoint,
+                                          "HDF5 file of weights and state, written after each epoch and when stopped");
+  app.add_flag("--resume", o.resume, "Go on from the checkpoint, as if training had never stopped")->needs(checkpoint);
+  app.add_flag("--plan", o.plan_only, "Show the memory plan, and end");
+  app.add_option("--json", o.json, "Write the results to this file");
+}
+
+}  // namespace
+
+void add_train_options(CLI::App& app, train_options& o) {
+  add_data_options(app, o);
+  add_model_options(app, o);
+  add_machine_options(app, o);
+  add_result_options(app, o);
+}
+
+penstock::train::optimizer_options optimizer_of(const train_options& o) {
+  if (o.optimizer == "sgd") {
+    penstock::train::sgd sgd{.learning_rate = 0.05, .momentum = o.momentum, .nesterov = o.nesterov};
+    if (o.learning_rate != 0) sgd.learning_rate = o.learning_rate;
+    if (o.weight_decay >= 0) sgd.weight_decay = o.weight_decay;
+    penstock::train::check(sgd);
+    return sgd;
+  }
+  penstock::train::adamw adamw;
+  if (o.learning_rate != 0) adamw.learning_rate = o.learning_rate;
+  if (o.weight_decay >= 0) adamw.weight_decay = o.weight_decay;
+  penstock::train::check(adamw);
+  return adamw;
+}
+
+}  // namespace examples

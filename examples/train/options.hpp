@@ -1,0 +1,52 @@
+#pragma once
+
+#include <penstock/bytes.hpp>
+#include <penstock/gpu/ledger.hpp>
+#include <penstock/pipeline/order.hpp>
+#include <penstock/train/optimizer.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace examples {
+
+/// What the command line of penstock-train says.
+struct train_options {
+  std::vector<std::string> files;
+  std::string x, y, test_x, test_y;  ///< paths of datasets; empty: found in the file
+  std::size_t classes = 0;           ///< 0: one more than the largest label
+
+  std::vector<std::size_t> hidden{512, 256};
+  std::size_t batch_rows = 256;
+  std::size_t accumulate = 1;
+  std::uint64_t epochs = 10;
+  std::string optimizer = "adamw";
+  double learning_rate = 0;  ///< 0: the optimizer's default
+  double weight_decay = -1;  ///< below 0: the optimizer's default
+  double momentum = 0.9;
+  bool nesterov = false;
+  penstock::pipeline::shuffled order{.seed = 1};
+  bool normalise = true;
+  bool skip_non_finite = false;
+
+  std::string device = "auto";
+  penstock::gpu::budget budget;
+  std::size_t threads = 0;
+
+  std::string checkpoint;
+  bool resume = false;
+  bool plan_only = false;
+  std::string json;
+};
+
+/// Adds the options to the command line that is parsed into `o`.
+void add_train_options(CLI::App& app, train_options& o);
+
+/// The optimizer that the options name. Throws std::invalid_argument.
+penstock::train::optimizer_options optimizer_of(const train_options& o);
+
+}  // namespace examples

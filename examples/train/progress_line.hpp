@@ -1,0 +1,27 @@
+#pragma once
+
+#include <penstock/train/trainer.hpp>
+
+#include <chrono>
+#include <cstdint>
+
+namespace examples {
+
+/// A line that is drawn over itself while an epoch runs, where the output is a terminal; nothing elsewhere.
+class progress_line {
+ public:
+  progress_line(std::uint64_t epochs, std::uint64_t rows, std::size_t row_bytes);
+  void show(const penstock::train::epoch_progress& at);
+  void clear();
+
+ private:
+  bool terminal_;
+  std::uint64_t epochs_;
+  std::uint64_t rows_;
+  std::size_t row_bytes_;
+  std::uint64_t first_batch_ = 0;
+  std::uint64_t epoch_ = ~std::uint64_t{0};
+  std::chrono::steady_clock::time_point last_;
+};
+
+}  // namespace examples

@@ -1,0 +1,75 @@
+#include "results.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string>
+
+namespace examples {
+
+namespace train = penstock::train;
+namespace gpu = penstock::gpu;
+
+void print_plan(const planned_session& session, const gpu::budget& limits) {
+  const train::trainer_options& trainer = session.trainer;
+  fmt::print("device: {}\nmodel: {}, {} parameters\noptimizer: {}\n", session.device.description(),
+             train::to_text(trainer.stage.model), train::parameters(trainer.stage.model),
+             train::to_text(trainer.stage.optimizer));
+  fmt::print("steps: {} x {} rows of {}, {}\n", trainer.accumulate, trainer.stage.rows, session.plan.training.rows,
+             session.plan.training.order);
+  for (const std::string& field : session.plan.training.field_reports) fmt::print("{}\n", field);
+  fmt::print("\n{}", gpu::to_text(session.plan.ledger, limits));
+  if (session.device.is_cuda()) fmt::print("outside the budget: CUDA's context and loaded kernels\n");
+  fmt::print("\n");
+  std::fflush(stdout);
+}
+
+void print_epoch(const epoch_result& epoch, std::uint64_t epochs) {
+  const train::epoch_progress& t = epoch.training;
+  std::string text = fmt::format("epoch {}/{}: loss {:.4f}, train accuracy {:.4f}", t.epoch + 1, epochs,
+                                 t.training.loss(), t.training.accuracy());
+  if (epoch.testing) text += fmt::format(", test accuracy {:.4f}", epoch.testing->accuracy());
+  text += fmt::format(", {:.0f} rows/s, {:.3f} GB/s", epoch.rows_per_second, epoch.gigabytes_per_second);
+  if (t.skipped > 0) text += fmt::format(", {} steps skipped so far", t.skipped);
+  fmt::print("{}\n", text);
+  std::fflush(stdout);
+}
+
+nlohmann::json to_json(const planned_session& session) {
+  nlohmann::json items = nlohmann::json::array();
+  for (const auto& item : session.plan.ledger.items())
+    items.push_back({{"kind", std::string(gpu::name_of(item.kind))}, {"name", item.name}, {"bytes", item.bytes}});
+  nlohmann::json planned;
+  for (const gpu::memory_kind kind : gpu::memory_kinds)
+    planned[std::string(gpu::name_of(kind)) + "_bytes"] = session.plan.ledger.total(kind);
+  planned["items"] = items;
+  const train::stage_options& stage = session.trainer.stage;
+  return {{"device", session.device.description()},
+          {"model", train::to_text(stage.model)},
+          {"parameters", train::parameters(stage.model)},
+          {"optimizer", train::to_text(stage.optimizer)},
+          {"batch_rows", stage.rows},
+          {"accumulate", session.trainer.accumulate},
+          {"seed", stage.seed},
+          {"rows", session.plan.training.rows},
+          {"plan", planned}};
+}
+
+nlohmann::json to_json(const epoch_result& epoch) {
+  const train::epoch_progress& t = epoch.training;
+  nlohmann::json result = {{"epoch", t.epoch + 1},
+                           {"loss", t.training.loss()},
+                           {"train_accuracy", t.training.accuracy()},
+                           {"rows_per_s", epoch.rows_per_second},
+                           {"gb_per_s", epoch.gigabytes_per_second},
+                           {"seconds", t.seconds},
+                           {"steps", t.steps},
+                           {"skipped", t.skipped}};
+  if (epoch.testing) {
+    result["test_loss"] = epoch.testing->loss();
+    result["test_accuracy"] = epoch.testing->accuracy();
+  }
+  return result;
+}
+
+}  // namespace examples

@@ -1,0 +1,64 @@
+#include "session.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace examples {
+namespace {
+
+namespace gpu = penstock::gpu;
+namespace train = penstock::train;
+using namespace penstock::literals;
+
+constexpr std::size_t least_batch_rows = 8;
+
+std::size_t elements_of(const penstock::pipeline::field_shape& field) {
+  std::size_t elements = 1;
+  for (const std::uint64_t extent : field.row_shape) elements *= extent;
+  return elements;
+}
+
+train::trainer_options trainer_of(const train_options& o, std::size_t inputs, std::size_t classes) {
+  train::stage_options stage{.model = {.inputs = inputs, .hidden = o.hidden, .classes = classes},
+                             .optimizer = optimizer_of(o),
+                             .rows = o.batch_rows,
+                             .seed = o.order.seed,
+                             .non_finite = o.skip_non_finite ? train::non_finite::skip : train::non_finite::fail,
+                             .workspace_bytes = std::clamp(o.budget.device_bytes / 16, 256_KiB, 32_MiB),
+                             .threads = o.threads};
+  if (o.hidden == std::vector<std::size_t>{0}) stage.model.hidden.clear();
+  return {.stage = stage, .accumulate = o.accumulate};
+}
+
+}  // namespace
+
+planned_session plan_session(const train_options& o, const training_data& data) {
+  const gpu::device device = gpu::device::parse(o.device);
+  auto training = open_rows(data.training, o.batch_rows, o);
+  std::optional<penstock::pipeline::opened> testing;
+  if (data.testing) testing = open_rows(*data.testing, o.batch_rows, o);
+  const std::size_t inputs = elements_of(training.fields().front());
+  if (testing && elements_of(testing->fields().front()) != inputs)
+    throw std::invalid_argument(fmt::format("a row of the test set has {} values, and one of the training set {}",
+                                            elements_of(testing->fields().front()), inputs));
+  train::trainer_options trainer = trainer_of(o, inputs, data.classes);
+  for (;;) {
+    try {
+      auto plan = train::plan(device, o.budget, trainer.stage, training, testing ? &*testing : nullptr);
+      if (trainer.accumulate != o.accumulate)
+        fmt::print("batches of {} rows do not fit the budget: steps are made of {} batches of {} rows\n", o.batch_rows,
+                   trainer.accumulate, trainer.stage.rows);
+      return {device, std::move(trainer), std::move(plan), std::move(training), std::move(testing)};
+    } catch (const gpu::budget_error&) {
+      if (trainer.stage.rows % 2 != 0 || trainer.stage.rows <= least_batch_rows) throw;
+    }
+    trainer.stage.rows /= 2;
+    trainer.accumulate *= 2;
+    training = open_rows(data.training, trainer.stage.rows, o);
+    if (data.testing) testing = open_rows(*data.testing, trainer.stage.rows, o);
+  }
+}
+
+}  // namespace examples

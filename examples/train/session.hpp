@@ -1,0 +1,25 @@
+#pragma once
+
+#include "data.hpp"
+
+#include <penstock/train/memory_plan.hpp>
+#include <penstock/train/trainer.hpp>
+
+#include <optional>
+
+namespace examples {
+
+/// A run that is planned but not allocated.
+struct planned_session {
+  penstock::gpu::device device;
+  penstock::train::trainer_options trainer;
+  penstock::train::memory_plan plan;
+  penstock::pipeline::opened training;
+  std::optional<penstock::pipeline::opened> testing;
+};
+
+/// Plans a run within the budget. Where a batch of the wanted size does not fit, smaller ones are accumulated to the
+/// same step; gpu::budget_error where none does.
+planned_session plan_session(const train_options& o, const training_data& data);
+
+}  // namespace examples

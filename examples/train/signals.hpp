@@ -1,0 +1,31 @@
+#pragma once
+
+#include <atomic>
+#include <stop_token>
+#include <thread>
+
+namespace examples {
+
+/// Turns the first SIGINT or SIGTERM into a stop request; a second one ends the program at once. Make it before any
+/// other thread: the signals are blocked in this thread and those that it starts, and taken by a thread of its own.
+class stop_on_signal {
+ public:
+  stop_on_signal();
+  ~stop_on_signal();
+  stop_on_signal(const stop_on_signal&) = delete;
+  stop_on_signal& operator=(const stop_on_signal&) = delete;
+
+  std::stop_token token() const noexcept { return stop_.get_token(); }
+  /// The signal that came, or 0.
+  int signal() const noexcept { return signal_; }
+
+ private:
+  void wait();
+
+  std::stop_source stop_;
+  std::atomic<int> signal_{0};
+  std::atomic<bool> over_{false};
+  std::thread thread_;
+};
+
+}  // namespace examples

@@ -1,0 +1,147 @@
+#include "fixture.hpp"
+#include "training_file.hpp"
+
+#include <penstock/io/error.hpp>
+#include <penstock/train/error.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <cerrno>
+#include <fstream>
+#include <stop_token>
+
+using namespace penstock;
+using penstock::test::small_trainer;
+using penstock::test::training_file;
+using penstock::test::training_run;
+
+namespace {
+
+/// Weights and moments after `epochs` epochs without a stop.
+std::vector<float> straight(const training_file& data, const train::trainer_options& options, int epochs) {
+  training_run run(data, options);
+  run.trainer.normalise_from(run.planned.training);
+  for (int epoch = 0; epoch < epochs; ++epoch) run.trainer.train_epoch(run.planned.training);
+  return run.weights();
+}
+
+struct failing final : fault_injector {
+  fault_site site;
+  explicit failing(fault_site s) : site(s) {}
+  fault before(fault_site asked, std::string_view, std::uint64_t, std::size_t) override {
+    fault f;
+    if (asked == site) f.error = ENOSPC;
+    return f;
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(checkpoint)
+
+BOOST_AUTO_TEST_CASE(a_resumed_run_gives_the_bits_of_the_run_that_was_not_stopped) {
+  const training_file data;
+  for (const auto& options : {small_trainer(64, 1), small_trainer(32, 3)}) {
+    const auto expected = straight(data, options, 3);
+    {
+      training_run run(data, options);
+      run.trainer.normalise_from(run.planned.training);
+      run.trainer.train_epoch(run.planned.training);
+      run.trainer.save(data.path("c.h5"));
+    }
+    training_run resumed(data, options);
+    resumed.trainer.resume(data.path("c.h5"));
+    BOOST_TEST(resumed.trainer.position().epoch == 1u);
+    for (int epoch = 0; epoch < 2; ++epoch) resumed.trainer.train_epoch(resumed.planned.training);
+    BOOST_TEST(test::same_bits<float>(resumed.weights(), expected));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(so_does_a_run_stopped_within_an_epoch) {
+  const training_file data;
+  const auto options = small_trainer(32, 3);
+  const auto expected = straight(data, options, 2);
+  train::epoch_progress whole;
+  {
+    training_run run(data, options);
+    run.trainer.normalise_from(run.planned.training);
+    run.trainer.train_epoch(run.planned.training);
+    std::stop_source stop;
+    run.trainer.train_epoch(run.planned.training, stop.get_token(), [&](const auto&) { stop.request_stop(); });
+    run.trainer.save(data.path("c.h5"));
+  }
+  training_run resumed(data, options);
+  resumed.trainer.resume(data.path("c.h5"));
+  BOOST_TEST(resumed.trainer.position().epoch == 1u);
+  BOOST_TEST(resumed.trainer.position().next_batch == 6u);
+  const auto rest = resumed.trainer.train_epoch(resumed.planned.training);
+  BOOST_TEST(rest.training.rows == 1000u);
+  BOOST_TEST(test::same_bits<float>(resumed.weights(), expected));
+}
+
+BOOST_AUTO_TEST_CASE(weights_are_plain_datasets) {
+  const training_file data;
+  training_run run(data, small_trainer());
+  run.trainer.save(data.path("c.h5"));
+  const std::string command = "/usr/bin/python3 -c \"import h5py, json; f = h5py.File('" + data.path("c.h5").string() +
+                              "'); a = json.loads(f.attrs['penstock']); "
+                              "print(f['model/layer0/weight'].shape, f['model/layer1/bias'].shape, "
+                              "f['optimizer/second_moment/layer1/weight'].dtype, f['normalisation/mean'].shape, "
+                              "a['hidden'], a['steps'])\" > " +
+                              data.path("out").string();
+  BOOST_TEST_REQUIRE(std::system(command.c_str()) == 0);
+  std::string line;
+  std::ifstream text(data.path("out"));
+  std::getline(text, line);
+  BOOST_TEST(line == "(24, 12) (4,) float32 (12,) [24] 0");
+}
+
+BOOST_AUTO_TEST_CASE(a_checkpoint_of_another_run_is_refused_with_both_sides) {
+  const training_file data;
+  training_run(data, small_trainer()).trainer.save(data.path("c.h5"));
+  const auto refused = [&](train::trainer_options options, const std::string& here, const std::string& there) {
+    training_run run(data, options);
+    const auto before = run.weights();
+    BOOST_CHECK_EXCEPTION(run.trainer.resume(data.path("c.h5")), train::error, [&](const train::error& e) {
+      const std::string text = e.what();
+      return text.find(here) != std::string::npos && text.find(there) != std::string::npos &&
+             text.find("c.h5") != std::string::npos;
+    });
+    BOOST_TEST(test::same_bits<float>(run.weights(), before));
+  };
+  auto options = small_trainer();
+  options.stage.model.hidden = {25};
+  refused(options, "12-25-4", "12-24-4");
+  options = small_trainer();
+  options.stage.optimizer = train::sgd{};
+  refused(options, "sgd", "adamw");
+  options = small_trainer();
+  options.stage.seed = 77;
+  refused(options, "77", "3");
+  refused(small_trainer(64, 2), "128", "64");
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_whole_checkpoint_is_refused) {
+  const training_file data;
+  training_run run(data, small_trainer());
+  run.trainer.save(data.path("c.h5"));
+  BOOST_CHECK_THROW(run.trainer.resume(data.path("missing.h5")), io::error);
+  BOOST_CHECK_THROW(run.trainer.resume(data.file), train::error);
+  std::filesystem::copy(data.path("c.h5"), data.path("cut.h5"));
+  std::filesystem::resize_file(data.path("cut.h5"), std::filesystem::file_size(data.path("c.h5")) / 2);
+  BOOST_CHECK_THROW(run.trainer.resume(data.path("cut.h5")), io::error);
+}
+
+BOOST_AUTO_TEST_CASE(a_failing_disk_leaves_the_older_checkpoint) {
+  const training_file data;
+  training_run run(data, small_trainer());
+  run.trainer.save(data.path("c.h5"));
+  const auto bytes = std::filesystem::file_size(data.path("c.h5"));
+  for (const auto site : {fault_site::write_file, fault_site::sync_file, fault_site::rename_file}) {
+    BOOST_CHECK_THROW(run.trainer.save(data.path("c.h5"), std::make_shared<failing>(site)), io::error);
+    BOOST_TEST(std::filesystem::file_size(data.path("c.h5")) == bytes);
+    run.trainer.resume(data.path("c.h5"));
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

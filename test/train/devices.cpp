@@ -1,0 +1,190 @@
+// The same stage on the host and on CUDA: the host's results, checked elsewhere against references, are the
+// expectation.
+#include "fixture.hpp"
+#include "gpu.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+using namespace penstock;
+using penstock::test::rows_of;
+
+namespace {
+
+/// A stage on any device, with copies of rows there.
+template <class T>
+class device_stage {
+ public:
+  device_stage(gpu::device device, train::stage_options options, const rows_of<T>& data)
+      : stream_(device),
+        options_(std::move(options)),
+        ledger_(train::plan(device, options_)),
+        memory_([&] {
+          gpu::ledger all = ledger_;
+          all.add(gpu::memory_kind::device, "x", data.x.size() * sizeof(T));
+          all.add(gpu::memory_kind::device, "labels", data.labels.size() * sizeof(std::int32_t));
+          return std::make_shared<gpu::memory>(device, all);
+        }()),
+        data_(data),
+        stage(stream_, options_, memory_) {
+    gpu::copy(stream_, at("x").data(), data.x.data(), data.x.size() * sizeof(T));
+    gpu::copy(stream_, at("labels").data(), data.labels.data(), data.labels.size() * sizeof(std::int32_t));
+    stream_.synchronize();
+  }
+
+  void accumulate(std::size_t first, std::size_t rows, std::size_t valid) {
+    stage.accumulate(x(first), labels(first), rows, valid, first);
+  }
+  void evaluate(std::size_t rows) { stage.evaluate(x(0), labels(0), rows, rows); }
+  void observe(std::size_t rows) { stage.observe(x(0), rows, rows); }
+
+  std::vector<T> item(const char* name) {
+    const auto from = at(name);
+    std::vector<T> values(from.size() / sizeof(T));
+    gpu::copy(stream_, values.data(), from.data(), from.size());
+    stream_.synchronize();
+    return values;
+  }
+
+ private:
+  std::span<std::byte> at(const char* name) const { return memory_->at(gpu::memory_kind::device, name); }
+  const T* x(std::size_t row) const { return reinterpret_cast<const T*>(at("x").data()) + row * data_.inputs; }
+  const std::int32_t* labels(std::size_t row) const {
+    return reinterpret_cast<const std::int32_t*>(at("labels").data()) + row;
+  }
+
+  gpu::stream stream_;
+  train::stage_options options_;
+  gpu::ledger ledger_;
+  std::shared_ptr<gpu::memory> memory_;
+  const rows_of<T>& data_;
+
+ public:
+  train::stage stage;
+};
+
+struct shape {
+  std::size_t inputs;
+  std::vector<std::size_t> hidden;
+  std::size_t classes, rows;
+};
+std::ostream& operator<<(std::ostream& out, const shape& s) {
+  return out << s.inputs << " inputs, " << s.hidden.size() << " hidden layers, " << s.classes << " classes, " << s.rows
+             << " rows";
+}
+const std::vector<shape> shapes{
+    {784, {512, 256}, 10, 256}, {17, {33}, 100, 65}, {5, {}, 3, 1}, {64, {64, 64, 64}, 1000, 300}};
+
+/// The largest distance, against the largest value.
+template <class T>
+double distance(const std::vector<T>& a, const std::vector<T>& b) {
+  double worst = 0, largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    worst = std::max(worst, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
+    largest = std::max(largest, std::abs(static_cast<double>(a[i])));
+  }
+  return largest > 0 ? worst / largest : worst;
+}
+
+template <class T>
+void compare(const shape& s, const train::optimizer_options& optimizer, double tolerance) {
+  const rows_of<T> data(2 * s.rows, s.inputs, s.classes);
+  const train::stage_options options{.model = {.inputs = s.inputs, .hidden = s.hidden, .classes = s.classes},
+                                     .optimizer = optimizer,
+                                     .rows = s.rows,
+                                     .compute = type_of<T>,
+                                     .seed = 8};
+  device_stage<T> host(gpu::device::host(), options, data), cuda(test::first_gpu(), options, data);
+  for (auto* each : {&host, &cuda}) {
+    each->stage.set_normalisation({std::vector<double>(s.inputs, 0.1), std::vector<double>(s.inputs, 1.25)});
+    each->accumulate(0, s.rows, s.rows);
+    each->accumulate(s.rows, s.rows, s.rows - s.rows / 3);
+  }
+  BOOST_TEST(distance(host.item("train: gradients"), cuda.item("train: gradients")) < tolerance);
+  const auto on_host = host.stage.progress(), on_cuda = cuda.stage.progress();
+  BOOST_TEST(std::abs(on_host.running.loss_sum - on_cuda.running.loss_sum) < tolerance * on_host.running.loss_sum);
+  BOOST_TEST(on_host.running.correct == on_cuda.running.correct);
+  BOOST_TEST(on_host.running.rows == on_cuda.running.rows);
+  for (auto* each : {&host, &cuda}) each->stage.update(1e-3);
+  BOOST_TEST(cuda.stage.progress().steps == 1u);
+  // AdamW's first step is the learning rate times about the gradient's sign: compared on what it is a step from.
+  BOOST_TEST(distance(host.item("train: parameters"), cuda.item("train: parameters")) < 20 * tolerance);
+  for (auto* each : {&host, &cuda}) {
+    each->stage.reset();
+    each->evaluate(s.rows);
+  }
+  BOOST_TEST(std::abs(host.stage.progress().running.loss_sum - cuda.stage.progress().running.loss_sum) <
+             100 * tolerance * host.stage.progress().running.loss_sum);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(devices)
+
+BOOST_AUTO_TEST_CASE(cuda_agrees_with_the_host_in_float32, test::on_gpu()) {
+  for (const shape& s : shapes) {
+    BOOST_TEST_CONTEXT(s) {
+      compare<float>(s, train::adamw{}, 5e-6);
+      compare<float>(s, train::sgd{.momentum = 0.9, .nesterov = true, .weight_decay = 0.1}, 5e-6);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(cuda_agrees_with_the_host_in_float64, test::on_gpu()) {
+  for (const shape& s : shapes) {
+    BOOST_TEST_CONTEXT(s) {
+      compare<double>(s, train::adamw{}, 1e-13);
+      compare<double>(s, train::sgd{.momentum = 0}, 1e-13);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(cuda_gives_the_same_bits_twice, test::on_gpu()) {
+  const rows_of<float> data(512, 784, 10);
+  const train::stage_options options{.model = {.inputs = 784, .hidden = {512, 256}, .classes = 10}, .rows = 256};
+  const auto run = [&] {
+    device_stage<float> s(test::first_gpu(), options, data);
+    for (int step = 0; step < 20; ++step) {
+      s.accumulate(0, 256, 256);
+      s.accumulate(256, 256, 200);
+      s.stage.update(1e-3);
+    }
+    return s.item("train: parameters");
+  };
+  const auto first = run();
+  for (int again = 0; again < 3; ++again) BOOST_TEST(test::same_bits<float>(run(), first));
+}
+
+BOOST_AUTO_TEST_CASE(cuda_observes_the_statistics_of_the_host, test::on_gpu()) {
+  const rows_of<float> data(300, 70, 4);
+  const train::stage_options options{.model = {.inputs = 70, .hidden = {}, .classes = 4}, .rows = 300};
+  device_stage<float> host(gpu::device::host(), options, data), cuda(test::first_gpu(), options, data);
+  for (auto* each : {&host, &cuda}) {
+    each->observe(300);
+    each->observe(123);
+  }
+  const auto expected = host.stage.observed(), seen = cuda.stage.observed();
+  BOOST_TEST(distance(expected.mean, seen.mean) < 1e-13);
+  BOOST_TEST(distance(expected.deviation, seen.deviation) < 1e-13);
+}
+
+BOOST_AUTO_TEST_CASE(cuda_names_the_first_row_at_fault_and_changes_nothing, test::on_gpu()) {
+  rows_of<float> data(128, 20, 4);
+  data.x[100 * 20 + 19] = std::numeric_limits<float>::quiet_NaN();
+  data.x[77 * 20 + 3] = std::numeric_limits<float>::infinity();
+  data.labels[90] = 4;
+  data.labels[99] = -1;
+  const train::stage_options options{.model = {.inputs = 20, .hidden = {8}, .classes = 4}, .rows = 128};
+  device_stage<float> s(test::first_gpu(), options, data);
+  const auto before = s.item("train: parameters");
+  s.accumulate(0, 128, 128);
+  s.stage.update(1e-3);
+  BOOST_TEST(s.stage.progress().bad_input == 77u);
+  BOOST_TEST(s.stage.progress().bad_label == 90u);
+  BOOST_TEST(test::same_bits<float>(s.item("train: parameters"), before));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,34 @@
+#include "large_allocations.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <limits>
+#include <new>
+
+namespace {
+
+constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
+std::atomic<std::size_t> threshold{never};
+std::atomic<std::size_t> seen{0};
+
+}  // namespace
+
+// Replaced for the whole test program; the array and nothrow forms call this one.
+void* operator new(std::size_t bytes) {
+  if (bytes >= threshold.load(std::memory_order_relaxed)) ++seen;
+  if (void* const there = std::malloc(bytes != 0 ? bytes : 1)) return there;
+  throw std::bad_alloc();
+}
+void operator delete(void* there) noexcept { std::free(there); }
+void operator delete(void* there, std::size_t) noexcept { std::free(there); }
+
+namespace penstock::test {
+
+large_allocations::large_allocations(std::size_t bytes) {
+  seen = 0;
+  threshold = bytes;
+}
+large_allocations::~large_allocations() { threshold = never; }
+std::size_t large_allocations::count() const noexcept { return seen; }
+
+}  // namespace penstock::test

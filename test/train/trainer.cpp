@@ -1,0 +1,203 @@
+#include "fixture.hpp"
+#include "gpu.hpp"
+#include "large_allocations.hpp"
+#include "training_file.hpp"
+
+#include <penstock/train/error.hpp>
+
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <stop_token>
+
+using namespace penstock;
+using penstock::test::small_trainer;
+using penstock::test::training_file;
+using penstock::test::training_run;
+
+namespace {
+
+struct counting_faults final : fault_injector {
+  std::atomic<int> allocations{0};
+  fault before(fault_site site, std::string_view, std::uint64_t, std::size_t) override {
+    if (site == fault_site::allocate_device || site == fault_site::allocate_pinned || site == fault_site::allocate_host)
+      ++allocations;
+    return {};
+  }
+};
+
+/// Weights and moments after two epochs, the second with evaluation before it.
+std::vector<float> train_two_epochs(const training_file& data, const train::trainer_options& options) {
+  training_run run(data, options);
+  run.trainer.normalise_from(run.planned.training);
+  run.trainer.train_epoch(run.planned.training);
+  run.trainer.evaluate(*run.planned.testing);
+  run.trainer.train_epoch(run.planned.training);
+  return run.weights();
+}
+
+void check_learning(gpu::device device) {
+  const training_file data;
+  training_run run(data, small_trainer(), device);
+  run.trainer.normalise_from(run.planned.training);
+  train::epoch_progress last;
+  for (int epoch = 0; epoch < 8; ++epoch) last = run.trainer.train_epoch(run.planned.training);
+  BOOST_TEST(last.complete);
+  BOOST_TEST(last.epoch == 7u);
+  BOOST_TEST(last.steps == 8 * 16u);
+  BOOST_TEST(last.training.rows == 1000u);
+  const train::metrics tested = run.trainer.evaluate(*run.planned.testing);
+  BOOST_TEST(tested.rows == 1000u);
+  BOOST_TEST(tested.accuracy() > 0.93);
+  BOOST_TEST(std::abs(tested.loss() - last.training.loss()) < 0.1);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(trainer)
+
+BOOST_AUTO_TEST_CASE(epochs_from_a_file_lead_to_accuracy) { check_learning(gpu::device::host()); }
+BOOST_AUTO_TEST_CASE(epochs_from_a_file_lead_to_accuracy_on_cuda, test::on_gpu()) { check_learning(test::first_gpu()); }
+
+BOOST_AUTO_TEST_CASE(the_same_run_gives_the_same_bits_with_any_number_of_threads) {
+  const training_file data;
+  auto options = small_trainer();
+  const auto first = train_two_epochs(data, options);
+  for (const std::size_t threads : {1u, 2u, 3u}) {
+    options.stage.threads = threads;
+    BOOST_TEST(test::same_bits<float>(train_two_epochs(data, options), first), "with " << threads << " threads");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(batches_and_accumulation_of_the_same_product_give_the_same_training) {
+  const training_file data;
+  const auto whole = train_two_epochs(data, small_trainer(64, 1));
+  for (const std::size_t parts : {2u, 4u}) {
+    const auto split = train_two_epochs(data, small_trainer(64 / parts, parts));
+    double worst = 0;
+    for (std::size_t i = 0; i < whole.size(); ++i)
+      worst = std::max(worst, std::abs(double(whole[i]) - double(split[i])));
+    BOOST_TEST(worst < 2e-3);  // AdamW's first steps are of size learning_rate * sign, and so magnify rounding
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_short_last_batch_and_a_padded_one_train_alike) {
+  const training_file data(203);
+  const auto weights = [&](pipeline::last_batch last) {
+    training_run run(data, small_trainer(), gpu::device::host(), {}, last);
+    BOOST_TEST(run.trainer.train_epoch(run.planned.training).training.rows == 203u);
+    return run.weights();
+  };
+  const auto kept = weights(pipeline::last_batch::keep), padded = weights(pipeline::last_batch::pad);
+  for (std::size_t i = 0; i < kept.size(); ++i) BOOST_TEST(std::abs(kept[i] - padded[i]) < 1e-4f);
+}
+
+BOOST_AUTO_TEST_CASE(normalisation_is_the_files_mean_and_deviation) {
+  const training_file data(777);
+  training_run run(data, small_trainer());
+  run.trainer.normalise_from(run.planned.training);
+  const train::input_statistics& seen = run.trainer.stage().normalisation();
+  for (std::size_t j = 0; j < training_file::columns; ++j) {
+    double mean = 0, squares = 0;
+    for (std::size_t row = 0; row < 777; ++row) mean += data.x[row * training_file::columns + j] / 777.0;
+    for (std::size_t row = 0; row < 777; ++row) squares += std::pow(data.x[row * training_file::columns + j] - mean, 2);
+    BOOST_TEST(std::abs(seen.mean[j] - mean) < 1e-12);
+    BOOST_TEST(std::abs(seen.deviation[j] - std::sqrt(squares / 777)) < 1e-12);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_value_that_is_not_finite_ends_the_run_with_its_row) {
+  training_file data;
+  data.x[613 * training_file::columns + 2] = std::numeric_limits<float>::quiet_NaN();
+  data.write();
+  const auto names_the_row = [](const train::error& e) {
+    return e.where().rows == std::vector<std::uint64_t>{613} &&
+           std::string(e.what()).find("row 613") != std::string::npos;
+  };
+  training_run run(data, small_trainer());
+  BOOST_CHECK_EXCEPTION(run.trainer.train_epoch(run.planned.training), train::error, names_the_row);
+  for (const float weight : run.weights()) BOOST_TEST_REQUIRE(std::isfinite(weight));
+  training_run other(data, small_trainer());
+  BOOST_CHECK_EXCEPTION(other.trainer.normalise_from(other.planned.training), train::error, names_the_row);
+  BOOST_CHECK_EXCEPTION(training_run(data, small_trainer()).trainer.evaluate(*run.planned.testing), train::error,
+                        names_the_row);
+}
+
+BOOST_AUTO_TEST_CASE(steps_that_are_not_finite_are_skipped_and_counted_on_request) {
+  training_file data;
+  data.x[613 * training_file::columns + 2] = std::numeric_limits<float>::infinity();
+  data.write();
+  auto options = small_trainer();
+  options.stage.non_finite = train::non_finite::skip;
+  training_run run(data, options);
+  run.trainer.normalise_from(run.planned.training);
+  for (std::uint64_t epoch = 1; epoch <= 2; ++epoch) {
+    const train::epoch_progress done = run.trainer.train_epoch(run.planned.training);
+    BOOST_TEST(done.skipped == epoch);
+    BOOST_TEST(done.steps == epoch * 15);
+    BOOST_TEST(done.training.rows == 1000u - 64);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_label_outside_the_classes_ends_the_run_with_its_row) {
+  training_file data;
+  data.labels[401] = 4;
+  data.write();
+  training_run run(data, small_trainer());
+  BOOST_CHECK_EXCEPTION(run.trainer.train_epoch(run.planned.training), train::error, [](const train::error& e) {
+    return e.where().rows == std::vector<std::uint64_t>{401} &&
+           std::string(e.what()).find("0 to 3") != std::string::npos;
+  });
+}
+
+BOOST_AUTO_TEST_CASE(fields_that_do_not_fit_the_model_are_refused) {
+  const training_file data;
+  auto options = small_trainer();
+  options.stage.model.inputs = 13;
+  training_run run(data, options);
+  BOOST_CHECK_THROW(run.trainer.train_epoch(run.planned.training), std::invalid_argument);
+  options = small_trainer();
+  options.x = "label";
+  training_run other(data, options);
+  BOOST_CHECK_THROW(other.trainer.train_epoch(other.planned.training), std::invalid_argument);
+}
+
+BOOST_AUTO_TEST_CASE(a_stop_between_steps_is_gone_on_from) {
+  const training_file data;
+  for (const std::size_t accumulate : {1u, 3u}) {
+    training_run straight(data, small_trainer(64, accumulate)), stopped(data, small_trainer(64, accumulate));
+    straight.trainer.train_epoch(straight.planned.training);
+    std::stop_source stop;
+    const auto first = stopped.trainer.train_epoch(stopped.planned.training, stop.get_token(),
+                                                   [&](const train::epoch_progress&) { stop.request_stop(); });
+    BOOST_TEST(!first.complete);
+    BOOST_TEST(first.batches == 2 * accumulate);
+    const auto rest = stopped.trainer.train_epoch(stopped.planned.training);
+    BOOST_TEST(rest.complete);
+    BOOST_TEST(rest.training.rows == 1000u);
+    BOOST_TEST(test::same_bits<float>(stopped.weights(), straight.weights()));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(nothing_large_is_allocated_after_the_first_epoch) {
+  const training_file data(4000);
+  const auto faults = std::make_shared<counting_faults>();
+  training_run run(data, small_trainer(256), gpu::device::host(), faults);
+  run.trainer.normalise_from(run.planned.training);
+  run.trainer.train_epoch(run.planned.training);
+  run.trainer.evaluate(*run.planned.testing);
+  const int before = faults->allocations;
+  const test::large_allocations large(64 << 10);
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    run.trainer.train_epoch(run.planned.training);
+    run.trainer.evaluate(*run.planned.testing);
+  }
+  BOOST_TEST(large.count() == 0u);
+  BOOST_TEST(faults->allocations == before);
+  BOOST_TEST(before == 2);  // one slab of device memory, one of pinned memory
+}
+
+BOOST_AUTO_TEST_SUITE_END()

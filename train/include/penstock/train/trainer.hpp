@@ -1,0 +1,83 @@
+#pragma once
+
+#include <penstock/fault.hpp>
+#include <penstock/pipeline/pipeline.hpp>
+#include <penstock/train/stage.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+
+namespace penstock::train {
+
+struct trainer_options {
+  stage_options stage;             ///< stage.rows: rows of the pipelines' batches
+  std::size_t accumulate = 1;      ///< batches of one step; the last step of an epoch takes what is left
+  std::string x = "x";             ///< the field of the inputs, of type stage.compute
+  std::string label = "label";     ///< the field of the labels, int32, counted from 0
+  std::uint64_t check_every = 32;  ///< steps between looks at the device, which do not wait for it
+};
+
+/// How far an epoch is.
+struct epoch_progress {
+  std::uint64_t epoch = 0;
+  std::uint64_t batches = 0;  ///< done, of batches_per_epoch
+  std::uint64_t batches_per_epoch = 0;
+  metrics training;         ///< of the steps done; within an epoch it may lag some steps behind
+  std::uint64_t steps = 0;  ///< since the first epoch
+  std::uint64_t skipped = 0;
+  double seconds = 0;     ///< in this call
+  bool complete = false;  ///< false where the epoch was stopped
+};
+
+/// Where training goes on.
+struct position {
+  std::uint64_t epoch = 0;
+  std::uint64_t next_batch = 0;
+  metrics training;        ///< of the epoch under way
+  std::uint64_t rows = 0;  ///< of the training set; 0: not known yet
+};
+
+/// The training loop: takes batches of pipelines through a stage, epoch by epoch, and keeps its place. What it meets (a
+/// loss that is not finite, a label outside the classes, a pipeline's error) ends it with an exception; a checkpoint of
+/// its last whole step can be saved then. Not thread-safe.
+class trainer {
+ public:
+  using observer = std::function<void(const epoch_progress&)>;
+
+  /// `memory` holds the items of plan(device, options.stage).
+  trainer(gpu::stream_ref stream, trainer_options options, std::shared_ptr<gpu::memory> memory);
+
+  /// Takes mean and deviation of the inputs from one pass over the training set. Throws pipeline::stopped on request.
+  void normalise_from(pipeline::pipeline& training, std::stop_token stop = {});
+  /// Trains until the epoch's end, from where it stands. A stop is obeyed between steps: the result is not complete
+  /// then, and the next call goes on. Throws train::error with the row at fault, pipeline errors as they are.
+  epoch_progress train_epoch(pipeline::pipeline& training, std::stop_token stop = {}, const observer& watch = {});
+  /// Loss and accuracy over one epoch of a pipeline, without gradients.
+  metrics evaluate(pipeline::pipeline& testing, std::stop_token stop = {});
+
+  /// Writes weights, moments, statistics and place to one HDF5 file, which is there whole or not at all. Weights are
+  /// plain datasets: /model/layer0/weight ... Throws io::error.
+  void save(const std::filesystem::path& file, fault_seam faults = {});
+  /// Goes on from a checkpoint as if it had never stopped. Throws io::error, and train::error that names both sides
+  /// where the checkpoint is of another model, optimizer, seed or step size; nothing is changed then.
+  void resume(const std::filesystem::path& file);
+
+  const trainer_options& options() const noexcept { return options_; }
+  const train::position& position() const noexcept { return position_; }
+  train::stage& stage() noexcept { return stage_; }
+
+ private:
+  void check(const train::progress& so_far, const pipeline::pipeline& data, const char* what);
+  std::size_t batch_rows() const noexcept { return options_.stage.rows; }
+
+  trainer_options options_;
+  train::stage stage_;
+  train::position position_;
+};
+
+}  // namespace penstock::train

@@ -1,0 +1,172 @@
+#include "checkpoint.hpp"
+
+#include <penstock/io/attribute.hpp>
+#include <penstock/io/row_reader.hpp>
+#include <penstock/io/writer.hpp>
+#include <penstock/train/error.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <span>
+
+namespace penstock::train {
+namespace {
+
+using nlohmann::json;
+
+constexpr int format_version = 1;
+constexpr const char* attribute_name = "penstock";
+constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+
+json to_json(const metrics& m) { return {{"loss_sum", m.loss_sum}, {"correct", m.correct}, {"rows", m.rows}}; }
+metrics metrics_of(const json& j) {
+  return {.loss_sum = j.at("loss_sum"), .correct = j.at("correct"), .rows = j.at("rows")};
+}
+
+/// What must be the same for a run to go on as if it had never stopped, each with its words for people.
+json identity_of(const trainer_options& options) {
+  const stage_options& s = options.stage;
+  return {{"model", to_text(s.model)},
+          {"optimizer", fmt::format("{} with {} moments", name_of(s.optimizer), moments(s.optimizer))},
+          {"compute", std::string(name_of(s.compute))},
+          {"seed", s.seed},
+          {"rows of a step", s.rows * options.accumulate}};
+}
+
+std::size_t row_bytes(const state_item& item) {
+  std::size_t bytes = size_of(item.element);
+  for (std::size_t axis = 1; axis < item.shape.size(); ++axis) bytes *= item.shape[axis];
+  return bytes;
+}
+
+/// Calls f(first_row, rows) for pieces of about piece_bytes.
+template <class F>
+void for_each_piece(const state_item& item, F f) {
+  const std::uint64_t most = std::max<std::uint64_t>(1, piece_bytes / row_bytes(item));
+  for (std::uint64_t first = 0; first < item.shape[0]; first += most) f(first, std::min(most, item.shape[0] - first));
+}
+
+void write_doubles(io::writer& to, const char* path, const std::vector<double>& values) {
+  to.create(path, type::float64, {values.size()});
+  to.write_rows(path, 0, values.size(), std::as_bytes(std::span(values)));
+}
+
+[[noreturn]] void refuse(const std::filesystem::path& file, const std::string& sentence) {
+  throw error(fmt::format("{}: {}", file.string(), sentence), {.file = file.string()});
+}
+
+json read_attributes(const std::filesystem::path& file) {
+  const auto text = io::read_attribute(file, "/", attribute_name);
+  if (!text) refuse(file, "it is no checkpoint of Penstock (its root has no attribute 'penstock')");
+  const json there = json::parse(*text, nullptr, false);
+  if (there.is_discarded() || !there.contains("format")) refuse(file, "its attribute 'penstock' is damaged");
+  if (there.at("format") != format_version)
+    refuse(file, fmt::format("its format is {}, and this version of Penstock reads {}", there.at("format").dump(),
+                             format_version));
+  return there;
+}
+
+io::row_reader open_item(const std::filesystem::path& file, const std::string& path, type element,
+                         const std::vector<std::uint64_t>& shape) {
+  io::row_reader reader({{file, path}});
+  std::vector<std::uint64_t> there{reader.rows()};
+  there.insert(there.end(), reader.row_shape().begin(), reader.row_shape().end());
+  if (there != shape || reader.element().element != element || reader.element().swapped)
+    refuse(file,
+           fmt::format("{} is {} of shape {}; this model's is {} of shape {}", path, name_of(reader.element().element),
+                       fmt::join(there, " x "), name_of(element), fmt::join(shape, " x ")));
+  reader.reserve({});
+  return reader;
+}
+
+std::vector<double> read_doubles(const std::filesystem::path& file, const char* path, std::size_t count) {
+  const io::row_reader reader = open_item(file, path, type::float64, {count});
+  std::vector<double> values(count);
+  reader.read(0, count, std::as_writable_bytes(std::span(values)));
+  return values;
+}
+
+void check_identity(const std::filesystem::path& file, const json& there, const trainer_options& options) {
+  const json here = identity_of(options);
+  const json& other = there.at("identity");
+  for (const auto& [name, value] : here.items())
+    if (!other.contains(name) || other.at(name) != value)
+      refuse(file, fmt::format("its {} is {}, and this run's is {}; resume with the same options, or start afresh",
+                               name, other.contains(name) ? other.at(name).dump() : "missing", value.dump()));
+}
+
+}  // namespace
+
+void save_checkpoint(const std::filesystem::path& file, stage& from, const trainer_options& options, const position& at,
+                     fault_seam faults) {
+  const train::progress now = from.progress();
+  io::writer to(file, std::move(faults));
+  std::vector<std::byte> piece;
+  for (const state_item& item : from.state()) {
+    to.create(item.path, item.element, item.shape);
+    const std::size_t bytes = row_bytes(item);
+    for_each_piece(item, [&](std::uint64_t first, std::uint64_t rows) {
+      piece.resize(rows * bytes);
+      from.read_state(item, first * bytes, piece.data(), piece.size());
+      to.write_rows(item.path, first, rows, piece);
+    });
+  }
+  write_doubles(to, "/normalisation/mean", from.normalisation().mean);
+  write_doubles(to, "/normalisation/deviation", from.normalisation().deviation);
+  const json attributes = {{"format", format_version},
+                           {"identity", identity_of(options)},
+                           {"inputs", options.stage.model.inputs},
+                           {"hidden", options.stage.model.hidden},
+                           {"classes", options.stage.model.classes},
+                           {"activation", std::string(name_of(options.stage.model.activation))},
+                           {"optimizer", to_text(options.stage.optimizer)},
+                           {"epoch", at.epoch},
+                           {"next_row", at.next_batch * options.stage.rows},
+                           {"training", to_json(at.training)},
+                           {"rows", at.rows},
+                           {"steps", now.steps},
+                           {"skipped", now.skipped}};
+  to.attribute("/", attribute_name, attributes.dump(2));
+  to.commit();
+}
+
+position load_checkpoint(const std::filesystem::path& file, stage& to, const trainer_options& options) {
+  const json there = read_attributes(file);
+  try {
+    check_identity(file, there, options);
+    const std::uint64_t next_row = there.at("next_row"), steps = there.at("steps"), skipped = there.at("skipped");
+    if (next_row % options.stage.rows != 0)
+      refuse(file, fmt::format("it stands at row {} of an epoch, which is no multiple of batches of {} rows", next_row,
+                               options.stage.rows));
+    const position at{.epoch = there.at("epoch"),
+                      .next_batch = next_row / options.stage.rows,
+                      .training = metrics_of(there.at("training")),
+                      .rows = there.at("rows")};
+    // Everything is opened and compared before anything is changed.
+    std::vector<io::row_reader> readers;
+    for (const state_item& item : to.state()) readers.push_back(open_item(file, item.path, item.element, item.shape));
+    const std::size_t inputs = options.stage.model.inputs;
+    const input_statistics statistics{read_doubles(file, "/normalisation/mean", inputs),
+                                      read_doubles(file, "/normalisation/deviation", inputs)};
+    std::vector<std::byte> piece;
+    for (std::size_t n = 0; n < readers.size(); ++n) {
+      const state_item& item = to.state()[n];
+      const std::size_t bytes = row_bytes(item);
+      for_each_piece(item, [&](std::uint64_t first, std::uint64_t rows) {
+        piece.resize(rows * bytes);
+        readers[n].read(first, rows, piece);
+        to.write_state(item, first * bytes, piece.data(), piece.size());
+      });
+    }
+    to.set_normalisation(statistics);
+    to.set_steps(steps, skipped);
+    return at;
+  } catch (const json::exception&) {
+    refuse(file, "its attribute 'penstock' lacks a value; the file is damaged");
+  }
+}
+
+}  // namespace penstock::train

@@ -1,0 +1,147 @@
+#include <penstock/train/trainer.hpp>
+
+#include "checkpoint.hpp"
+
+#include <penstock/train/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+
+namespace penstock::train {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
+
+trainer_options checked(trainer_options options) {
+  if (options.accumulate == 0) throw std::invalid_argument("a step accumulates at least one batch");
+  if (options.check_every == 0) options.check_every = 1;
+  return options;
+}
+
+/// The inputs of a batch, which must be of the stage's type and size.
+const void* inputs_of(const pipeline::batch& batch, const trainer_options& options) {
+  const pipeline::field_view x = batch.view(options.x);
+  const stage_options& stage = options.stage;
+  if (x.element != stage.compute)
+    throw std::invalid_argument(
+        fmt::format("field '{}' is {}, and the model computes in {}; read it with .as = type::{}", options.x,
+                    name_of(x.element), name_of(stage.compute), name_of(stage.compute)));
+  if (x.row_bytes != stage.model.inputs * size_of(stage.compute))
+    throw std::invalid_argument(fmt::format("a row of field '{}' has {} values, and the model {} inputs", options.x,
+                                            x.row_bytes / size_of(x.element), stage.model.inputs));
+  return x.data;
+}
+
+}  // namespace
+
+trainer::trainer(gpu::stream_ref stream, trainer_options options, std::shared_ptr<gpu::memory> memory)
+    : options_(checked(std::move(options))), stage_(stream, options_.stage, std::move(memory)) {}
+
+/// Rows are numbered by their position in the epoch; the order knows which rows of the source they are.
+void trainer::check(const train::progress& p, const pipeline::pipeline& data, const char* what) {
+  const bool ignored = options_.stage.non_finite == non_finite::skip;
+  const auto fail = [&](std::uint64_t at, const std::string& sentence) {
+    const std::uint64_t row = data.row_order().row(position_.epoch, at);
+    throw error(fmt::format("row {} of the {} (epoch {}): {}", row, what, position_.epoch, sentence),
+                {.epoch = position_.epoch, .step = p.steps, .rows = {row}});
+  };
+  constexpr auto none = train::progress::no_row;
+  if (p.bad_label != none)
+    fail(p.bad_label, fmt::format("its label is outside 0 to {}; labels count from 0, and the model has {} classes",
+                                  options_.stage.model.classes - 1, options_.stage.model.classes));
+  if (ignored) return;
+  if (p.bad_input != none)
+    fail(p.bad_input,
+         "an input is not finite (NaN or infinity), or becomes so when it is normalised; mend the data, or let "
+         "such steps be skipped");
+  if (p.bad_loss != none)
+    fail(p.bad_loss, "the loss is not finite; lower the learning rate, or let such steps be skipped");
+}
+
+void trainer::normalise_from(pipeline::pipeline& training, std::stop_token stop) {
+  stage_.forget();
+  auto range = training.epochs(position_.epoch, 1, {.stream = stage_.stream(), .stop = stop});
+  while (const pipeline::batch batch = range.next())
+    stage_.observe(inputs_of(batch, options_), batch.rows(), batch.valid_rows(), batch.index() * batch_rows());
+  check(stage_.progress(), training, "training set");
+  stage_.reset();
+  stage_.set_normalisation(stage_.observed());
+}
+
+epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_token stop, const observer& watch) {
+  if (position_.rows != 0 && position_.rows != training.rows() && position_.next_batch != 0)
+    throw error(
+        fmt::format("the training set has {} rows, and the epoch under way began with {}; go on with the same data",
+                    training.rows(), position_.rows));
+  position_.rows = training.rows();
+  const auto start = clock::now();
+  const double rate = learning_rate(options_.stage.optimizer);
+  epoch_progress done{
+      .epoch = position_.epoch, .batches = position_.next_batch, .batches_per_epoch = training.batches_per_epoch()};
+  const auto note = [&](const train::progress& p) {
+    check(p, training, "training set");
+    done.training = p.at_step, done.steps = p.steps, done.skipped = p.skipped;
+    done.seconds = seconds_since(start);
+  };
+
+  stage_.reset(position_.training);
+  bool stopped = false;
+  try {
+    auto range = training.epochs(position_.epoch, 1,
+                                 {.stream = stage_.stream(), .stop = stop, .first_batch = position_.next_batch});
+    std::size_t in_step = 0;
+    std::uint64_t steps = 0;
+    while (const pipeline::batch batch = range.next()) {
+      stage_.accumulate(inputs_of(batch, options_), batch.field<std::int32_t>(options_.label), batch.rows(),
+                        batch.valid_rows(), batch.index() * batch_rows());
+      if (++in_step < options_.accumulate && batch.index() + 1 < done.batches_per_epoch) continue;
+      stage_.update(rate);
+      in_step = 0;
+      done.batches = position_.next_batch = batch.index() + 1;
+      if (++steps % options_.check_every == 0) {
+        note(stage_.latest_progress());
+        if (watch) watch(done);
+      }
+      if (stop.stop_requested()) break;
+    }
+  } catch (const pipeline::stopped&) {
+    stage_.discard();  // of a step that has begun; it is done again
+    stopped = true;
+  } catch (...) {
+    stage_.discard();
+    position_.training = stage_.progress().at_step;
+    throw;
+  }
+  note(stage_.progress());
+  position_.training = done.training;
+  done.complete = !stopped && position_.next_batch == done.batches_per_epoch;
+  if (done.complete)
+    position_ = {.epoch = position_.epoch + 1, .next_batch = 0, .training = {}, .rows = training.rows()};
+  if (watch) watch(done);
+  return done;
+}
+
+metrics trainer::evaluate(pipeline::pipeline& testing, std::stop_token stop) {
+  stage_.reset();
+  auto range = testing.epochs(0, 1, {.stream = stage_.stream(), .stop = stop});
+  while (const pipeline::batch batch = range.next())
+    stage_.evaluate(inputs_of(batch, options_), batch.field<std::int32_t>(options_.label), batch.rows(),
+                    batch.valid_rows(), batch.index() * batch_rows());
+  const train::progress p = stage_.progress();
+  stage_.reset();
+  check(p, testing, "test set");
+  return p.running;
+}
+
+void trainer::save(const std::filesystem::path& file, fault_seam faults) {
+  save_checkpoint(file, stage_, options_, position_, std::move(faults));
+}
+
+void trainer::resume(const std::filesystem::path& file) { position_ = load_checkpoint(file, stage_, options_); }
+
+}  // namespace penstock::train
