@@ -25,6 +25,14 @@ void check_address(const char* what, const void* base, std::uint64_t distance, t
                     size_of(element), name_of(element)));
 }
 
+// A draw of an index that it does not take need never end.
+void check_draw(const permutation& draw, std::uint64_t first, std::uint64_t count) {
+  if (draw.is_identity() || (first < draw.size() && count <= draw.size() - first)) return;
+  throw std::invalid_argument(
+      fmt::format("a gather of {} rows from {} on needs draws that a permutation of {} rows does not hold", count,
+                  first, draw.size()));
+}
+
 void check(const gather_source& source, const gather_target& target, std::uint64_t count) {
   if (source.base == nullptr || target.base == nullptr)
     throw std::invalid_argument("a gather needs a source and a target");
@@ -55,6 +63,7 @@ void gather(stream_ref stream, const gather_source& source, const gather_target&
   check_gather(source.element, target.element, arithmetic);
   if (count == 0 || elements == 0) return;
   check(source, target, count);
+  check_draw(draw, first_source, count);
   const gather_plan plan{.source = source.base + source.offset,
                          .image_bytes = source.image_bytes,
                          .image_rows = source.image_rows,

@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(pairs_that_are_not_held_are_refused_with_those_that_are) {
 
 BOOST_AUTO_TEST_CASE(wrong_arguments_are_refused) {
   alignas(8) std::array<std::byte, 64> bytes{};
-  const gpu::gather_source source{.base = bytes.data(), .image_bytes = 32, .element = type::float32};
+  const gpu::gather_source source{.base = bytes.data(), .image_bytes = 32, .image_rows = 8, .element = type::float32};
   const gpu::gather_target target{.base = bytes.data() + 32, .rows = 2, .element = type::float32};
   const auto run = [&](const gpu::gather_source& from, const gpu::gather_target& to, std::uint64_t count) {
     gather(gpu::stream_ref(), from, to, 1, gpu::permutation::identity(), 0, 0, count);
@@ -119,6 +119,12 @@ BOOST_AUTO_TEST_CASE(wrong_arguments_are_refused) {
   wrong = source;
   wrong.images = 0;
   BOOST_CHECK_THROW(run(wrong, target, 1), std::invalid_argument);
+  const auto draw_from = [&](std::uint64_t first) {
+    gather(gpu::stream_ref(), source, target, 1, gpu::permutation(3, 1), first, 0, 2);
+  };
+  draw_from(1);
+  BOOST_CHECK_THROW(draw_from(2), std::invalid_argument);
+  BOOST_CHECK_THROW(draw_from(~std::uint64_t{0}), std::invalid_argument);
   auto odd = target;
   odd.base += 1;
   BOOST_CHECK_THROW(run(source, odd, 1), std::invalid_argument);

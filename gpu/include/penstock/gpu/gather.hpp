@@ -50,7 +50,8 @@ void check_gather(type from, type to, gather_arithmetic arithmetic = {});
 /// target row (first_target + k) = convert(source row draw(first_source + k)) for k < count; `elements` a row.
 /// In the order of `stream`; does not block, allocates nothing. Host: on the caller's TBB arena, done when the call
 /// returns. The same bits on both devices. Throws std::invalid_argument for what check_gather() refuses, for count >
-/// target.rows, and for addresses that are not multiples of their element's bytes.
+/// target.rows, for indices that `draw` does not take, and for addresses that are not multiples of their element's
+/// bytes.
 void gather(stream_ref stream, const gather_source& source, const gather_target& target, std::uint64_t elements,
             const permutation& draw, std::uint64_t first_source, std::uint64_t first_target, std::uint64_t count,
             gather_arithmetic arithmetic = {});

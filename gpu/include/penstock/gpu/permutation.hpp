@@ -31,6 +31,8 @@ class permutation {
   }
   static constexpr permutation identity() noexcept { return {}; }
 
+  /// Indices that it takes, from 0 on; any, where it is the identity.
+  PENSTOCK_HOST_DEVICE constexpr std::uint64_t size() const noexcept { return size_; }
   /// Maps every index to itself.
   PENSTOCK_HOST_DEVICE constexpr bool is_identity() const noexcept { return !enabled_; }
 
