@@ -44,8 +44,7 @@ reader_memory chunked_reader::memory() const {
   m.scratch = library_.memory().scratch;
   m.scratch.stored_bytes = std::max(largest_stored_, gather_bytes);
   m.scratch.decoded_bytes = std::max(m.scratch.decoded_bytes, chunk_bytes_);
-  m.scratch.spares = filters_.spares();
-  m.scratch.spare_bytes = filters_.spare_bytes(largest_stored_);
+  m.scratch.workspace = filters_.workspace(largest_stored_);
   m.chunk_bytes = chunk_bytes_;
   m.cut_chunks = grid_.chunk_shape()[0] > 1 ? grid_.across(0) : 0;
   return m;

@@ -7,15 +7,16 @@ namespace penstock::io {
 void scratch_sizes::include(const scratch_sizes& other) noexcept {
   stored_bytes = std::max(stored_bytes, other.stored_bytes);
   decoded_bytes = std::max(decoded_bytes, other.decoded_bytes);
-  spares = std::max(spares, other.spares);
-  spare_bytes = std::max(spare_bytes, other.spare_bytes);
+  workspace.spares = std::max(workspace.spares, other.workspace.spares);
+  workspace.spare_bytes = std::max(workspace.spare_bytes, other.workspace.spare_bytes);
+  workspace.extra_bytes = std::max(workspace.extra_bytes, other.workspace.extra_bytes);
 }
 
 scratch::scratch(const scratch_sizes& sizes)
     : sizes_(sizes),
       stored_(std::make_unique_for_overwrite<std::byte[]>(sizes.stored_bytes)),
       decoded_(std::make_unique_for_overwrite<std::byte[]>(sizes.decoded_bytes)),
-      workspace_(sizes.spares, sizes.spare_bytes) {}
+      workspace_(sizes.workspace) {}
 
 scratch_pool::scratch_pool(std::size_t count, const scratch_sizes& sizes) {
   all_.reserve(count);

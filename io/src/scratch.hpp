@@ -15,12 +15,11 @@ namespace penstock::io {
 struct scratch_sizes {
   std::size_t stored_bytes = 0;   ///< as read from the file
   std::size_t decoded_bytes = 0;  ///< a chunk, or a piece that libhdf5 read
-  std::size_t spares = 0;         ///< buffers between filters
-  std::size_t spare_bytes = 0;
+  workspace_sizes workspace;      ///< of the decoders
 
   /// Large enough for both.
   void include(const scratch_sizes& other) noexcept;
-  std::size_t bytes() const noexcept { return stored_bytes + decoded_bytes + spares * spare_bytes; }
+  std::size_t bytes() const noexcept { return stored_bytes + decoded_bytes + workspace.bytes(); }
 };
 
 /// Memory of one read.

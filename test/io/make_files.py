@@ -5,8 +5,11 @@ Usage: make_files.py FOLDER. FOLDER/list.txt has one line per dataset, with tabs
   file, dataset, access (direct, staged or locked), rows, bytes of a row, file of the expected bytes
 The bytes come from the array that was written, never from a reader.
 """
+import ctypes
 import os
+import struct
 import sys
+import zlib
 
 import h5py
 import numpy as np
@@ -191,7 +194,148 @@ def damaged():
         f.truncate(os.path.getsize(path) - 100)
 
 
-for make in [plain_types, layouts, indexes, missing_chunks, parts, refused, damaged]:
+def library(name):
+    """A codec's shared library, or None: what is absent is not tested."""
+    try:
+        return ctypes.CDLL(name)
+    except OSError:
+        return None
+
+
+def lz4_block(data):
+    codec = library("liblz4.so.1")
+    out = ctypes.create_string_buffer(codec.LZ4_compressBound(len(data)))
+    size = codec.LZ4_compress_default(data, out, len(data), len(out))
+    return out.raw[:size]
+
+
+def zstd_frame(data):
+    codec = library("libzstd.so.1")
+    codec.ZSTD_compressBound.restype = codec.ZSTD_compress.restype = ctypes.c_size_t
+    codec.ZSTD_compressBound.argtypes = [ctypes.c_size_t]
+    codec.ZSTD_compress.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int]
+    out = ctypes.create_string_buffer(codec.ZSTD_compressBound(len(data)))
+    size = codec.ZSTD_compress(out, len(out), data, len(data), 3)
+    return out.raw[:size]
+
+
+def blosc_buffer(data, size, name, shuffle):
+    codec = library("libblosc.so.1")
+    codec.blosc_compress_ctx.argtypes = [ctypes.c_int, ctypes.c_int] + [ctypes.c_size_t] * 2 + [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int]
+    out = ctypes.create_string_buffer(len(data) + 16)
+    packed = codec.blosc_compress_ctx(5, shuffle, size, len(data), data, out, len(out), name, 0, 1)
+    return out.raw[:packed]
+
+
+def lz4_chunk(data, block):
+    out = struct.pack(">QI", len(data), block)
+    for at in range(0, len(data), block):
+        part = data[at : at + block]
+        packed = lz4_block(part)
+        out += struct.pack(">I", min(len(packed), len(part))) + (packed if len(packed) < len(part) else part)
+    return out
+
+
+def transposed(data, size):
+    """bitshuffle of a block whose number of elements is a multiple of 8."""
+    bits = np.unpackbits(np.frombuffer(data, "u1").reshape(-1, size), axis=1, bitorder="little")
+    return np.packbits(bits.T, axis=1, bitorder="little").tobytes()
+
+
+def bitshuffle_chunk(data, size, block, pack=None):
+    block = block or max(8192 // size // 8 * 8, 128)
+    elements, at, out = len(data) // size, 0, b""
+    if pack:
+        out += struct.pack(">QI", len(data), block * size)
+    while elements >= 8:
+        some = min(block, elements // 8 * 8)
+        part = transposed(data[at : at + some * size], size)
+        out += struct.pack(">I", len(pack(part))) + pack(part) if pack else part
+        at += some * size
+        elements -= some
+    return out + data[at:]
+
+
+def shuffled(data, size):
+    whole = len(data) // size * size
+    return np.frombuffer(data[:whole], "u1").reshape(-1, size).T.tobytes() + data[whole:]
+
+
+def write_chunks(file, dataset, array, chunks, filters, encode, masks=None):
+    """Writes each chunk as encode(its bytes) gives it; `masks` maps numbers of chunks to (mask, encode)."""
+    with h5py.File(os.path.join(folder, file), "a") as f:
+        creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        creation.set_chunk(chunks)
+        for number, values in filters:
+            creation.set_filter(number, h5py.h5z.FLAG_OPTIONAL, values)
+        f.require_group(os.path.dirname(dataset))
+        space = h5py.h5s.create_simple(array.shape)
+        d = h5py.h5d.create(f.id, dataset.encode(), h5py.h5t.py_create(array.dtype), space, creation)
+        n = 0
+        for r in range(0, array.shape[0], chunks[0]):
+            for c in range(0, array.shape[1], chunks[1]):
+                part = np.zeros(chunks, array.dtype)
+                inside = array[r : r + chunks[0], c : c + chunks[1]]
+                part[: inside.shape[0], : inside.shape[1]] = inside
+                mask, how = (masks or {}).get(n, (0, encode))
+                d.write_direct_chunk((r, c), how(part.tobytes()), mask)
+                n += 1
+    expect(file, dataset, "direct", array)
+
+
+def filters():
+    """Filters that h5py has no encoder for, on data that compress and on data that do not, with chunks made by hand."""
+    for kind, array in {"smooth": values((61, 37), "<f4"), "random": rng.integers(0, 2**32, (61, 37), "<u4")}.items():
+        raw = lambda data: data
+        chunks = (16, 10)
+        size = array.dtype.itemsize
+        write("filters.h5", f"/lzf/{kind}", array, "direct", chunks=chunks, compression="lzf", shuffle=kind == "smooth")
+        write("filters.h5", f"/szip/{kind}", array, "direct", chunks=chunks, compression="szip", compression_opts=("nn", 8))
+        for code in ["<i2", "u1", "<f8", ">f4"]:
+            other = (array % 251).astype(code)
+            write("filters.h5", f"/szip/{kind}_{code.strip('<>')}{'be' if code[0] == '>' else ''}", other, "direct", chunks=chunks, compression="szip", compression_opts=("ec", 16))
+        if library("liblz4.so.1"):
+            write_chunks("filters.h5", f"/lz4/{kind}", array, chunks, [(32004, (100,))], lambda b: lz4_chunk(b, 100))
+            write_chunks("filters.h5", f"/lz4/{kind}_whole", array, chunks, [(2, (size,)), (32004, ())], lambda b: lz4_chunk(shuffled(b, size), 1 << 30))
+            for block in [0, 16]:
+                write_chunks("filters.h5", f"/bitshuffle_lz4/{kind}{block}", array, chunks, [(32008, (0, 4, size, block, 2))], lambda b: bitshuffle_chunk(b, size, block, lz4_block))
+        if library("libzstd.so.1"):
+            write_chunks("filters.h5", f"/zstd/{kind}", array, chunks, [(32015, (3,))], zstd_frame)
+            write_chunks("filters.h5", f"/bitshuffle_zstd/{kind}", array, chunks, [(32008, (0, 4, size, 0, 3, 3))], lambda b: bitshuffle_chunk(b, size, 0, zstd_frame))
+        for code in ["u1", "<i2", "<f8", "<c16"]:
+            other = (array % 251).astype(code)
+            width = other.dtype.itemsize
+            write_chunks("filters.h5", f"/bitshuffle/{kind}_{code.strip('<')}", other, (37, 11), [(32008, (0, 4, width, 64, 0))], lambda b: bitshuffle_chunk(b, width, 64))
+            write_chunks("filters.h5", f"/bitshuffle/{kind}_{code.strip('<')}_default", other, (61, 37), [(32008, (0, 4, width))], lambda b: bitshuffle_chunk(b, width, 0))
+        if library("libblosc.so.1"):
+            for codec in [b"blosclz", b"lz4", b"zlib", b"zstd"]:
+                for shuffle in [0, 1, 2]:
+                    write_chunks("filters.h5", f"/blosc/{kind}_{codec.decode()}{shuffle}", array, chunks, [(32001, (2, 2, size, 640, 5, shuffle, 0))], lambda b: blosc_buffer(b, size, codec, shuffle))
+        skipped = {0: (0, lambda b: zlib.compress(shuffled(b, size))), 1: (1, zlib.compress), 2: (2, lambda b: shuffled(b, size)), 3: (3, raw)}
+        write_chunks("filters.h5", f"/masks/{kind}", array, chunks, [(2, (size,)), (1, (4,))], skipped[0][1], {n: skipped[n % 4] for n in range(16)})
+        write_chunks("filters.h5", f"/longer_stream/{kind}", array, chunks, [(1, (4,))], lambda b: zlib.compress(b + b"more than the chunk holds"))
+        write_chunks("filters.h5", f"/bytes_after/{kind}", array, chunks, [(1, (4,))], lambda b: zlib.compress(b) + b"junk")
+        write_chunks("filters.h5", f"/deflate_then_shuffle/{kind}", array, chunks, [(1, (4,)), (2, (size,))], lambda b: shuffled(zlib.compress(b), size))
+
+
+def partial_chunks_unfiltered():
+    """H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS is not in h5py: libhdf5 is called as it is."""
+    array = values((45, 11), "<i4")
+    with h5py.File(os.path.join(folder, "unfiltered_edges.h5"), "w", libver="latest") as f:
+        creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        creation.set_chunk((8, 4))
+        creation.set_shuffle()
+        creation.set_deflate(4)
+        hdf5 = ctypes.CDLL(next(line.split()[-1] for line in open("/proc/self/maps") if "libhdf5" in line and "_hl" not in line))
+        hdf5.H5Pset_chunk_opts.argtypes = [ctypes.c_int64, ctypes.c_uint]
+        if hdf5.H5Pset_chunk_opts(creation.id, 2) < 0:
+            raise RuntimeError("H5Pset_chunk_opts failed")
+        space = h5py.h5s.create_simple(array.shape)
+        h5py.h5d.create(f.id, b"/x", h5py.h5t.STD_I32LE, space, creation).write(h5py.h5s.ALL, h5py.h5s.ALL, array)
+    expect("unfiltered_edges.h5", "/x", "direct", array)
+
+
+for make in [filters, partial_chunks_unfiltered, plain_types, layouts, indexes, missing_chunks, parts, refused, damaged]:
     make()
 with open(os.path.join(folder, "list.txt"), "w") as out:
     out.writelines("\t".join(line) + "\n" for line in lines)

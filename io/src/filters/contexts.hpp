@@ -8,6 +8,9 @@
 #if PENSTOCK_HAS_LIBDEFLATE
 #include <libdeflate.h>
 #endif
+#if PENSTOCK_HAS_ZSTD
+#include <zstd.h>
+#endif
 
 namespace penstock::io {
 
@@ -19,10 +22,21 @@ struct inflater_traits {
 };
 #endif
 
+#if PENSTOCK_HAS_ZSTD
+struct zstd_traits {
+  using native_type = ZSTD_DCtx*;
+  static native_type empty() noexcept { return nullptr; }
+  static void release(native_type d) noexcept { ZSTD_freeDCtx(d); }
+};
+#endif
+
 /// State of the decoder libraries that is dear to make: made once per workspace.
 struct decode_workspace::contexts {
 #if PENSTOCK_HAS_LIBDEFLATE
   handle<inflater_traits> inflater{libdeflate_alloc_decompressor()};
+#endif
+#if PENSTOCK_HAS_ZSTD
+  handle<zstd_traits> unzstd{ZSTD_createDCtx()};
 #endif
 };
 

@@ -10,24 +10,36 @@
 
 namespace penstock::io {
 
-/// What one decoding at a time needs: memory for what lies between two filters, and the decoder libraries' own state.
+/// Sizes of a workspace.
+struct workspace_sizes {
+  std::size_t spares = 0;       ///< buffers for what lies between two filters: 0 to 2
+  std::size_t spare_bytes = 0;  ///< of each
+  std::size_t extra_bytes = 0;  ///< a decoder's own
+
+  std::size_t bytes() const noexcept { return spares * spare_bytes + extra_bytes; }
+};
+
+/// What one decoding at a time needs: memory between filters, and the decoder libraries' own state.
 class decode_workspace {
  public:
-  /// `spare_bytes`: of each of `spares` (0 to 2) buffers.
-  decode_workspace(std::size_t spares, std::size_t spare_bytes);
+  explicit decode_workspace(const workspace_sizes& sizes);
   ~decode_workspace();
   decode_workspace(decode_workspace&&) noexcept;
   decode_workspace& operator=(decode_workspace&&) noexcept;
 
-  std::span<std::byte> spare(std::size_t n) const noexcept { return {buffers_[n].get(), spare_bytes_}; }
-  std::size_t bytes() const noexcept;
+  /// Empty where there is none.
+  std::span<std::byte> spare(std::size_t n) const noexcept {
+    return {spares_[n].get(), n < sizes_.spares ? sizes_.spare_bytes : 0};
+  }
+  std::span<std::byte> extra() const noexcept { return {extra_.get(), sizes_.extra_bytes}; }
 
   struct contexts;
   contexts& libraries() const noexcept { return *contexts_; }
 
  private:
-  std::size_t spares_ = 0, spare_bytes_ = 0;
-  std::array<std::unique_ptr<std::byte[]>, 2> buffers_;
+  workspace_sizes sizes_;
+  std::array<std::unique_ptr<std::byte[]>, 2> spares_;
+  std::unique_ptr<std::byte[]> extra_;
   std::unique_ptr<contexts> contexts_;
 };
 
@@ -46,6 +58,12 @@ class decoder {
   /// Bytes that come out of `stored` bytes, where that does not depend on the data.
   virtual std::size_t decoded_bytes(std::size_t stored) const noexcept { return stored; }
 
+  /// Bytes of workspace.extra() that it needs to put out `decoded` bytes.
+  virtual std::size_t extra_bytes(std::size_t decoded) const noexcept {
+    (void)decoded;
+    return 0;
+  }
+
   /// Gives the decoded bytes: exactly `out` where it writes, else a part of `in`. Throws failure on damage, and
   /// not_decodable on what libhdf5 understands and this decoder does not.
   virtual std::span<const std::byte> decode(std::span<const std::byte> in, std::span<std::byte> out,
@@ -56,5 +74,11 @@ class decoder {
 std::unique_ptr<decoder> make_deflate(const filter& f);
 std::unique_ptr<decoder> make_shuffle(const filter& f);
 std::unique_ptr<decoder> make_fletcher32(const filter& f);
+std::unique_ptr<decoder> make_szip(const filter& f);
+std::unique_ptr<decoder> make_lzf(const filter& f);
+std::unique_ptr<decoder> make_blosc(const filter& f);
+std::unique_ptr<decoder> make_lz4(const filter& f);
+std::unique_ptr<decoder> make_bitshuffle(const filter& f);
+std::unique_ptr<decoder> make_zstd(const filter& f);
 
 }  // namespace penstock::io

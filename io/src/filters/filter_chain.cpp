@@ -34,16 +34,18 @@ filter_chain::filter_chain(const std::vector<filter>& filters, std::size_t chunk
   for (const auto& f : filters) decoders_.push_back(make_decoder(f));
 }
 
-std::size_t filter_chain::spares() const noexcept {
-  std::size_t writing = 0;
-  for (const auto& d : decoders_) writing += d->writes() || d->stored_bytes(0) > 0;
-  return std::min<std::size_t>(writing > 0 ? writing - 1 : 0, 2);
-}
-
-std::size_t filter_chain::spare_bytes(std::size_t stored) const noexcept {
-  std::size_t bytes = chunk_bytes_;
-  for (const auto& d : decoders_) bytes = d->stored_bytes(bytes);
-  return std::max(bytes, stored);
+workspace_sizes filter_chain::workspace(std::size_t stored) const noexcept {
+  workspace_sizes sizes;
+  std::size_t writing = 0, bytes = chunk_bytes_;
+  for (const auto& d : decoders_) {
+    writing +=
+        d->writes() || d->stored_bytes(0) > 0;  // with a checksum beneath, the last filter cannot write into the chunk
+    sizes.extra_bytes = std::max(sizes.extra_bytes, d->extra_bytes(bytes));
+    bytes = d->stored_bytes(bytes);
+  }
+  sizes.spares = std::min<std::size_t>(writing > 0 ? writing - 1 : 0, 2);
+  sizes.spare_bytes = std::max(bytes, stored);
+  return sizes;
 }
 
 void filter_chain::decode(std::span<const std::byte> stored, std::uint32_t mask, std::span<std::byte> chunk,

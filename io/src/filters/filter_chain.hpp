@@ -25,10 +25,8 @@ class filter_chain {
   bool empty() const noexcept { return decoders_.empty(); }
   /// Bit n set for each filter n: a mask that skips all.
   std::uint32_t all() const noexcept { return decoders_.size() >= 32 ? ~0u : (1u << decoders_.size()) - 1; }
-  /// Buffers that a workspace needs for what lies between filters.
-  std::size_t spares() const noexcept;
-  /// Bytes of each, where the largest stored chunk has `stored` bytes.
-  std::size_t spare_bytes(std::size_t stored) const noexcept;
+  /// What a workspace needs, where the largest stored chunk has `stored` bytes.
+  workspace_sizes workspace(std::size_t stored) const noexcept;
 
   /// Decodes one chunk into `chunk` (its full size). Bit n of `mask` set: filter n was not applied.
   void decode(std::span<const std::byte> stored, std::uint32_t mask, std::span<std::byte> chunk,

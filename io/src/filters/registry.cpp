@@ -5,8 +5,8 @@
 #include <penstock/config.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
+#include <iterator>
 
 namespace penstock::io {
 namespace {
@@ -18,24 +18,46 @@ struct registered {
   std::unique_ptr<decoder> (*make)(const filter&);
 };
 
-constexpr std::array known_filters {
+using maker = std::unique_ptr<decoder> (*)(const filter&);
 #if PENSTOCK_HAS_LIBDEFLATE
-  registered{1, "deflate", make_deflate},
+constexpr maker deflate = make_deflate;
 #else
-  registered{1, "deflate", nullptr},
+constexpr maker deflate = nullptr;
 #endif
-      registered{2, "shuffle", make_shuffle}, registered{3, "fletcher32", make_fletcher32},
-      registered{4, "szip", nullptr}, registered{5, "nbit", nullptr}, registered{6, "scaleoffset", nullptr},
-      registered{305, "lzo", nullptr}, registered{307, "bzip2", nullptr}, registered{32000, "lzf", nullptr},
-      registered{32001, "blosc", nullptr}, registered{32004, "lz4", nullptr}, registered{32008, "bitshuffle", nullptr},
-      registered{32013, "zfp", nullptr}, registered{32015, "zstd", nullptr}, registered{32017, "sz", nullptr},
-      registered{32026, "blosc2", nullptr},
+#if PENSTOCK_HAS_AEC
+constexpr maker szip = make_szip;
+#else
+constexpr maker szip = nullptr;
+#endif
+#if PENSTOCK_HAS_BLOSC
+constexpr maker blosc = make_blosc;
+#else
+constexpr maker blosc = nullptr;
+#endif
+#if PENSTOCK_HAS_LZ4
+constexpr maker lz4 = make_lz4;
+#else
+constexpr maker lz4 = nullptr;
+#endif
+#if PENSTOCK_HAS_ZSTD
+constexpr maker zstd = make_zstd;
+#else
+constexpr maker zstd = nullptr;
+#endif
+
+constexpr registered known_filters[] = {
+    {1, "deflate", deflate},    {2, "shuffle", make_shuffle}, {3, "fletcher32", make_fletcher32},
+    {4, "szip", szip},          {5, "nbit", nullptr},         {6, "scaleoffset", nullptr},
+    {305, "lzo", nullptr},      {307, "bzip2", nullptr},      {32000, "lzf", make_lzf},
+    {32001, "blosc", blosc},    {32004, "lz4", lz4},          {32008, "bitshuffle", make_bitshuffle},
+    {32013, "zfp", nullptr},    {32015, "zstd", zstd},        {32017, "sz", nullptr},
+    {32026, "blosc2", nullptr},
 };
 
 const registered* find(int id) {
   const auto* found =
-      std::find_if(known_filters.begin(), known_filters.end(), [id](const auto& f) { return f.id == id; });
-  return found == known_filters.end() ? nullptr : found;
+      std::find_if(std::begin(known_filters), std::end(known_filters), [id](const auto& f) { return f.id == id; });
+  return found == std::end(known_filters) ? nullptr : found;
 }
 
 }  // namespace

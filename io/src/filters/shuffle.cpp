@@ -1,3 +1,5 @@
+#include "shuffle.hpp"
+
 #include "decoder.hpp"
 
 #include <algorithm>
@@ -38,7 +40,19 @@ std::size_t unshuffle_16(const std::byte*, std::byte*, std::size_t) {
 }
 #endif
 
-/// Filter 2: byte b of element i lies at b * elements + i. Bytes past the last whole element stay as they are.
+/// Elements from `first` on, in strips that stay in the first-level cache.
+void scatter(const std::byte* in, std::byte* out, std::size_t elements, std::size_t element_bytes, std::size_t first) {
+  const std::size_t strip = std::max<std::size_t>(1, 16384 / element_bytes);
+  for (; first < elements; first += strip) {
+    const std::size_t end = std::min(elements, first + strip);
+    for (std::size_t b = 0; b < element_bytes; ++b) {
+      const std::byte* plane = in + b * elements;
+      for (std::size_t i = first; i < end; ++i) out[i * element_bytes + b] = plane[i];
+    }
+  }
+}
+
+/// Filter 2. Bytes past the last whole element stay as they are.
 class shuffle final : public decoder {
  public:
   explicit shuffle(std::size_t element_bytes) : element_bytes_(element_bytes) {}
@@ -48,36 +62,28 @@ class shuffle final : public decoder {
                                     decode_workspace&) const override {
     if (!writes()) return in;
     const std::size_t elements = in.size() / element_bytes_;
-    std::size_t done = 0;
-    switch (element_bytes_) {
-      case 2: done = unshuffle_16<2>(in.data(), out.data(), elements); break;
-      case 4: done = unshuffle_16<4>(in.data(), out.data(), elements); break;
-      case 8: done = unshuffle_16<8>(in.data(), out.data(), elements); break;
-      default: break;
-    }
-    scatter(in, out, elements, done);
+    unshuffle(in.data(), out.data(), elements, element_bytes_);
     const std::size_t whole = elements * element_bytes_;
     if (whole < in.size()) std::memcpy(out.data() + whole, in.data() + whole, in.size() - whole);
     return out;
   }
 
  private:
-  /// Elements from `first` on, in strips that stay in the first-level cache.
-  void scatter(std::span<const std::byte> in, std::span<std::byte> out, std::size_t elements, std::size_t first) const {
-    const std::size_t strip = std::max<std::size_t>(1, 16384 / element_bytes_);
-    for (; first < elements; first += strip) {
-      const std::size_t end = std::min(elements, first + strip);
-      for (std::size_t b = 0; b < element_bytes_; ++b) {
-        const std::byte* plane = in.data() + b * elements;
-        for (std::size_t i = first; i < end; ++i) out[i * element_bytes_ + b] = plane[i];
-      }
-    }
-  }
-
   std::size_t element_bytes_;
 };
 
 }  // namespace
+
+void unshuffle(const std::byte* in, std::byte* out, std::size_t elements, std::size_t element_bytes) noexcept {
+  std::size_t done = 0;
+  switch (element_bytes) {
+    case 2: done = unshuffle_16<2>(in, out, elements); break;
+    case 4: done = unshuffle_16<4>(in, out, elements); break;
+    case 8: done = unshuffle_16<8>(in, out, elements); break;
+    default: break;
+  }
+  scatter(in, out, elements, element_bytes, done);
+}
 
 std::unique_ptr<decoder> make_shuffle(const filter& f) {
   if (f.values.empty() || f.values[0] == 0) return nullptr;
