@@ -53,7 +53,7 @@ void refuse_fill(const io::row_reader& reader) {
 
 }  // namespace
 
-std::string digest(const std::filesystem::path& file, const std::string& dataset) try {
+digested digest(const std::filesystem::path& file, const std::string& dataset) try {
   io::row_reader reader({{file, dataset}});
   reader.reserve({.concurrency = 1, .cache_bytes = reader.cut_bytes()});
   const auto& element = reader.element();
@@ -70,7 +70,8 @@ std::string digest(const std::filesystem::path& file, const std::string& dataset
     if (element.swapped) swap_bytes(bytes, penstock::size_of(element.element));
     crc = element.element == penstock::type::bfloat16 ? add(crc, widen_bfloat16(bytes)) : add(crc, bytes);
   }
-  return fmt::format("{:08x}", crc);
+  const auto& how = reader.segments().front().info;
+  return {fmt::format("{:08x}", crc), how.access, how.reason};
 } catch (const std::bad_alloc&) {
   throw io::error("there is not enough host memory for one of its rows",
                   {.file = file.string(), .dataset = dataset, .rows = {}, .hdf5 = {}, .system = 0});

@@ -25,14 +25,17 @@ struct options {
   bool digest = false;
 };
 
-/// One dataset for programs. With a digest, how it really was read: an index may turn out not to be usable.
+/// One dataset for programs.
 nlohmann::json describe(const io::dataset_info& d, const options& o) {
   nlohmann::json entry{{"path", d.path}, {"shape", d.shape}, {"plan", name_of(d.access)}, {"reason", d.reason}};
   entry["type"] = d.element ? nlohmann::json(d.element->numpy) : nlohmann::json(nullptr);
   if (!d.unreadable.empty()) entry["error"] = d.unreadable;
   if (!o.digest || !d.unreadable.empty()) return entry;
   try {
-    entry["crc32"] = examples::digest(o.file, d.path);
+    const auto read = examples::digest(o.file, d.path);
+    entry["crc32"] = read.crc32;
+    entry["plan"] = name_of(read.access);
+    entry["reason"] = read.reason;
   } catch (const io::error& e) {
     entry["error"] = e.what();
   }
