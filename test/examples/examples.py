@@ -183,6 +183,38 @@ class short_programs(example_case):
         self.assertIn(shown, (root / "README.md").read_text())
 
 
+class train(example_case):
+    def test_learns_the_synthetic_task(self):
+        results = self.folder / "results.json"
+        done = self.run_program(
+            "penstock-train", self.make_rows(), "--test-x", "/x", "--test-y", "/label", "--hidden", "64", "--epochs", 4,
+            "--batch-rows", 100, "--device-memory", "4MiB", "--json", results
+        )  # fmt: skip
+        shown = re.fullmatch(r"test accuracy (0\.\d{4})", done.stdout.splitlines()[-1])
+        self.assertIsNotNone(shown, done.stdout)
+        self.assertGreater(float(shown.group(1)), 0.9)
+        self.assertAlmostEqual(json.loads(results.read_text())["test_accuracy"], float(shown.group(1)), delta=1e-4)
+
+    def test_bad_input_is_one_line(self):
+        path = self.make_rows(rows=100)
+        run = lambda *arguments, expect: self.run_program("penstock-train", *arguments, expect=expect)
+        self.assert_one_line(run(self.folder / "none.h5", expect=1), "none.h5")
+        self.assert_one_line(run(path, "--x", "/y", "--y", "/label", expect=1), "/y")
+        self.assert_one_line(run(path, "--device", "tpu", expect=2), "tpu")
+        self.assertIn("KiB", run(path, "--device-memory", "1KiB", expect=1).stderr)
+        run(path, "--batch-rows", 0, expect=2)
+        run(expect=2)
+
+
+class inspect(example_case):
+    def test_shows_each_dataset(self):
+        path = self.make_rows("--filter", "gzip:2", "--shuffle", "--chunk-rows", 100)
+        done = self.run_program("penstock-inspect", path)
+        for word in "/x", "/label", "5000", "64", "float32", "int32", "chunked", "contiguous", "direct":
+            self.assertIn(word, done.stdout)
+        self.assert_one_line(self.run_program("penstock-inspect", self.folder / "none.h5", expect=1), "none.h5")
+
+
 if __name__ == "__main__":
     group, case = sys.argv[2].split(".")
     run = unittest.main(argv=[sys.argv[0], f"{group}.test_{case}"], exit=False).result
