@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -19,6 +20,8 @@ namespace io = penstock::io;
 namespace pipeline = penstock::pipeline;
 
 constexpr double most_classes = 1 << 20;
+constexpr std::uint64_t runs_of_a_pool = 4;
+constexpr std::uint64_t pool_bytes = 2 << 20;
 
 std::vector<io::location> in_all_files(const train_options& o, const std::string& dataset) {
   std::vector<io::location> all;
@@ -100,6 +103,18 @@ training_data find_data(const train_options& o) {
   if (!test_x.empty()) data.testing = labelled_rows{in_all_files(o, test_x), in_all_files(o, test_y)};
   data.classes = o.classes != 0 ? o.classes : count_classes(data.training.y);
   return data;
+}
+
+pipeline::shuffled order_of(const labelled_rows& rows, const train_options& o) {
+  pipeline::shuffled order = o.order;
+  if (order.pool_rows != 0) return order;
+  const auto opened = open_rows(rows, 1, o);
+  const std::size_t row_bytes = std::max<std::size_t>(1, io::row_reader(rows.x).row_bytes());
+  const std::uint64_t run = std::max<std::uint64_t>(1, opened.row_order().run_rows());
+  const std::uint64_t wanted = std::max(runs_of_a_pool, pool_bytes / row_bytes / run);
+  order.run_rows = run;
+  order.pool_rows = std::min(wanted * run, std::max(opened.row_order().window_rows(), run));
+  return order;
 }
 
 pipeline::opened open_rows(const labelled_rows& rows, std::size_t batch_rows, const train_options& o) {

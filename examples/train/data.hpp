@@ -27,6 +27,10 @@ struct training_data {
 /// one pass over the labels. Throws io::error, std::invalid_argument.
 training_data find_data(const train_options& o);
 
+/// The order of the options with a pool that suits small budgets, unless they name one: four runs of rows that are
+/// stored together, two megabytes at least. A function of the files alone, so that the order is too.
+penstock::pipeline::shuffled order_of(const labelled_rows& rows, const train_options& o);
+
 /// Rows in shuffled order, as batches of float32 inputs and int32 labels, padded to full size.
 penstock::pipeline::opened open_rows(const labelled_rows& rows, std::size_t batch_rows, const train_options& o);
 

@@ -125,6 +125,7 @@ int main(int argc, char** argv) {
   const int code = examples::run_program(app, argc, argv, [&] {
     const examples::stop_on_signal signals;
     const auto data = examples::find_data(o);
+    o.order = examples::order_of(data.training, o);
     auto session = examples::plan_session(o, data);
     examples::print_plan(session, o.budget);
     if (o.plan_only) return;

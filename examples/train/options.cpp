@@ -19,7 +19,7 @@ void add_data_options(CLI::App& app, train_options& o) {
   app.add_option("--run-rows", o.order.run_rows, "Rows that are shuffled as one, and read together; 0: from the file")
       ->capture_default_str();
   app.add_option("--pool-rows", o.order.pool_rows,
-                 "Rows on the device that shuffled rows are drawn from; 0: from the file")
+                 "Rows on the device that shuffled rows are drawn from; 0: 4 runs, 2 MiB at least")
       ->capture_default_str();
 }
 
