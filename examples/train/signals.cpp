@@ -1,40 +1,58 @@
 #include "signals.hpp"
 
-#include <pthread.h>
 #include <unistd.h>
+
+#include <cerrno>
 #include <csignal>
+#include <system_error>
 
 namespace examples {
 namespace {
 
-sigset_t stop_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  return signals;
+// A handler reaches nothing but globals, and may do little more than write. Blocking the signals for a thread that
+// waits would not do: OpenBLAS starts threads before main().
+volatile std::sig_atomic_t write_end = -1;
+volatile std::sig_atomic_t taken = 0;
+
+extern "C" void on_signal(int number) {
+  const int before = errno;
+  if (taken != 0) _exit(128 + number);
+  taken = 1;
+  const auto byte = static_cast<unsigned char>(number);
+  [[maybe_unused]] const auto written = ::write(write_end, &byte, 1);
+  errno = before;
+}
+
+void handle(void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  for (const int number : {SIGINT, SIGTERM}) ::sigaction(number, &action, nullptr);
 }
 
 }  // namespace
 
 stop_on_signal::stop_on_signal() {
-  const sigset_t signals = stop_signals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  if (::pipe(pipe_) != 0) throw std::system_error(errno, std::generic_category(), "a pipe for signals cannot be made");
+  write_end = pipe_[1];
+  taken = 0;
   thread_ = std::thread([this] { wait(); });
+  handle(on_signal);
 }
 
 stop_on_signal::~stop_on_signal() {
-  over_ = true;
-  pthread_kill(thread_.native_handle(), SIGTERM);  // wakes the thread
+  handle(SIG_DFL);
+  const unsigned char over = 0;
+  [[maybe_unused]] const auto written = ::write(pipe_[1], &over, 1);
   thread_.join();
+  ::close(pipe_[0]);
+  ::close(pipe_[1]);
 }
 
 void stop_on_signal::wait() {
-  const sigset_t signals = stop_signals();
-  for (int taken = 0;;) {
-    int number = 0;
-    if (sigwait(&signals, &number) != 0 || over_) return;
-    if (++taken > 1) _exit(128 + number);
+  unsigned char number = 0;
+  while (::read(pipe_[0], &number, 1) == 1 && number != 0) {
     signal_ = number;
     stop_.request_stop();
   }

@@ -6,8 +6,8 @@
 
 namespace examples {
 
-/// Turns the first SIGINT or SIGTERM into a stop request; a second one ends the program at once. Make it before any
-/// other thread: the signals are blocked in this thread and those that it starts, and taken by a thread of its own.
+/// Turns the first SIGINT or SIGTERM into a stop request while it lives; a second one ends the program at once. At most
+/// one at a time.
 class stop_on_signal {
  public:
   stop_on_signal();
@@ -24,7 +24,7 @@ class stop_on_signal {
 
   std::stop_source stop_;
   std::atomic<int> signal_{0};
-  std::atomic<bool> over_{false};
+  int pipe_[2] = {-1, -1};
   std::thread thread_;
 };
 
