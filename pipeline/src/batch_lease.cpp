@@ -113,7 +113,7 @@ void batch_lease::give_back_in_order() {
 
 field_view batch_lease::view_of(std::uint64_t ticket, std::size_t field) const {
   const device_field& what = on_->fields.device[field];
-  return {what.name, on_->ring_row(field, ticket * on_->parts->batch.rows), what.element, what.row_bytes(),
+  return {what.name, on_->rings[field].at(ticket * on_->parts->batch.rows), what.element, what.row_bytes(),
           &what.row_shape};
 }
 

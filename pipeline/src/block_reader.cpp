@@ -56,7 +56,8 @@ void block_reader::read(const schedule& run, std::uint64_t block) const {
     for (std::size_t field = 0; field < on_.fields.host.size(); ++field)
       if (on_.fields.host[field].reader != none) read_field(field, extents, run, block, place);
     if (on_.fields.host_row_ids != none) {
-      auto* id = reinterpret_cast<std::uint64_t*>(on_.slot(block) + on_.sizes.host_offsets[on_.fields.host_row_ids]);
+      auto* id =
+          reinterpret_cast<std::uint64_t*>(on_.slots.at(block) + on_.sizes.host_offsets[on_.fields.host_row_ids]);
       for (const extent& e : extents)
         for (std::uint64_t row = e.first; row < e.first + e.count; ++row) *id++ = row;
     }
@@ -71,7 +72,7 @@ void block_reader::read_field(std::size_t field, std::span<const extent> extents
   const io::row_reader& reader = on_.readers[what.reader];
   const std::size_t row_bytes = what.row_bytes();
   if (on_.sizes.host_offsets[field] != none) {
-    std::byte* to = on_.slot(block) + on_.sizes.host_offsets[field];
+    std::byte* to = on_.slots.at(block) + on_.sizes.host_offsets[field];
     for (const extent& e : extents) {
       reader.read(e.first, e.count, {to, e.count * row_bytes});
       to += e.count * row_bytes;
@@ -81,12 +82,12 @@ void block_reader::read_field(std::size_t field, std::span<const extent> extents
     return;
   }
   // Straight into the ring, in two reads where the block goes over its end.
-  const std::size_t target = on_.fields.conversions[on_.conversion_from(field)].to;
+  const gpu::row_ring& ring = on_.rings[on_.fields.conversions[on_.conversion_from(field)].to];
   std::uint64_t position = run.ring_position(place);
   for (const extent& e : extents)
     for (std::uint64_t done = 0; done < e.count;) {
-      const std::uint64_t n = std::min(e.count - done, on_.sizes.ring_rows - position % on_.sizes.ring_rows);
-      reader.read(e.first + done, n, {on_.ring_row(target, position), n * row_bytes});
+      const std::uint64_t n = ring.contiguous(position, e.count - done);
+      reader.read(e.first + done, n, {ring.at(position), n * row_bytes});
       done += n, position += n;
     }
 }
@@ -95,7 +96,7 @@ std::vector<block_field> block_reader::fields_of(std::uint64_t block, std::span<
   std::vector<block_field> views;
   for (const std::size_t field : fields) {
     const host_field& what = on_.fields.host[field];
-    views.push_back({what.name, what.element, what.row_bytes(), on_.slot(block) + on_.sizes.host_offsets[field]});
+    views.push_back({what.name, what.element, what.row_bytes(), on_.slots.at(block) + on_.sizes.host_offsets[field]});
   }
   return views;
 }
@@ -105,7 +106,7 @@ void block_reader::apply(const schedule& run, std::uint64_t block, std::size_t t
   const block_place place = run.block(block);
   const auto inputs = fields_of(block, step.inputs), outputs = fields_of(block, step.outputs);
   const auto* ids =
-      reinterpret_cast<const std::uint64_t*>(on_.slot(block) + on_.sizes.host_offsets[on_.fields.host_row_ids]);
+      reinterpret_cast<const std::uint64_t*>(on_.slots.at(block) + on_.sizes.host_offsets[on_.fields.host_row_ids]);
   try {
     step.function(
         penstock::pipeline::block(on_.rows.seed(), place.epoch, place.rows, ids, inputs, outputs, gpu::stream_ref()));

@@ -132,8 +132,8 @@ void conductor::fence() {
 
 void conductor::conduct() {
   epoch_run& now = *current_;
-  slots_ = {{}, on_.sizes.slot_bytes, on_.sizes.slots};
-  images_ = {{}, on_.sizes.image_bytes, on_.sizes.images};
+  slots_ = on_.slots;
+  images_ = on_.images;
   issued_ = arrived_ = emitted_ = in_copy_ = held_window_block_ = 0;
   handover::news news = now.between.look();
   while (!news.over) {
@@ -186,9 +186,9 @@ bool conductor::copy_blocks(std::uint64_t came_out) {
 
 void conductor::copy_image(std::uint64_t block) {
   const auto start = clock::now();
-  const std::uint64_t image = images_.take() % images_.slots();
+  const std::uint64_t use = images_.take(), image = use % images_.slots();
   image_used_[image].hold(copy_);
-  gpu::copy(copy_, on_.image_base + image * on_.sizes.image_bytes, on_.slot(block), on_.sizes.image_bytes);
+  gpu::copy(copy_, images_.at(use), slots_.at(block), images_.slot_bytes());
   image_filled_[image].record(copy_);
   count_.copy.work(start, on_.sizes.image_bytes);
 }
@@ -255,8 +255,8 @@ void conductor::copy_straight(const piece& p) {
     const conversion& how = on_.fields.conversions[c];
     const std::size_t row_bytes = on_.fields.host[how.from].row_bytes();
     const std::byte* from =
-        on_.slot(p.first_block) + on_.sizes.host_offsets[how.from] + (p.first - p.window_first) * row_bytes;
-    gpu::copy(copy_, on_.ring_row(how.to, p.ring_first), from, p.rows * row_bytes);
+        slots_.at(p.first_block) + on_.sizes.host_offsets[how.from] + (p.first - p.window_first) * row_bytes;
+    gpu::copy(copy_, on_.rings[how.to].at(p.ring_first), from, p.rows * row_bytes);
     bytes += p.rows * row_bytes;
   }
   if (has_device_work_) {
@@ -280,16 +280,16 @@ void conductor::gather(const piece& p) {
       const host_field& from = on_.fields.host[how.from];
       const device_field& to = on_.fields.device[how.to];
       const gpu::gather_source source{
-          .base = host_ ? on_.slot_base : on_.image_base,
-          .image_bytes = host_ ? on_.sizes.slot_bytes : on_.sizes.image_bytes,
+          .base = images_.base(),
+          .image_bytes = images_.slot_bytes(),
           .offset = on_.sizes.host_offsets[how.from],
           .image_rows = on_.sizes.block_rows,
-          .first_image = p.first_block % on_.sizes.images,
-          .images = on_.sizes.images,
+          .first_image = p.first_block % images_.slots(),
+          .images = images_.slots(),
           .element = from.element,
           .swapped = from.swapped && on_.fields.host_transforms.empty(),
       };
-      const gpu::gather_target target{on_.device_base[how.to], to.in_ring ? on_.sizes.ring_rows : p.rows, to.element};
+      const gpu::gather_target target{on_.rings[how.to].base(), to.in_ring ? on_.sizes.ring_rows : p.rows, to.element};
       gpu::gather(work_, source, target, from.elements, draw, p.first - p.window_first, to.in_ring ? p.ring_first : 0,
                   p.rows, how.arithmetic);
     }
@@ -307,12 +307,12 @@ void conductor::transform(const piece& p) {
       for (const std::size_t field : fields) {
         const device_field& what = on_.fields.device[field];
         views.push_back({what.name, what.element, what.row_bytes(),
-                         what.in_ring ? on_.ring_row(field, p.ring_first) : on_.device_base[field]});
+                         what.in_ring ? on_.rings[field].at(p.ring_first) : on_.rings[field].base()});
       }
       return views;
     };
     const auto inputs = fields_of(step.inputs), outputs = fields_of(step.outputs);
-    const auto* ids = reinterpret_cast<const std::uint64_t*>(on_.device_base[on_.fields.device_row_ids]);
+    const auto* ids = reinterpret_cast<const std::uint64_t*>(on_.rings[on_.fields.device_row_ids].base());
     try {
       step.function(penstock::pipeline::block(on_.rows.seed(), p.epoch, p.rows, ids, inputs, outputs, work_));
     } catch (...) {
@@ -334,7 +334,7 @@ void conductor::transform(const piece& p) {
 void conductor::pad(const piece& p) {
   if (on_.parts->batch.last != last_batch::pad) return;
   for (const std::size_t field : on_.fields.batch)
-    gpu::fill(has_device_work_ ? work_ : copy_, on_.ring_row(field, p.ring_first), 0,
+    gpu::fill(has_device_work_ ? work_ : copy_, on_.rings[field].at(p.ring_first), 0,
               p.rows * on_.fields.device[field].row_bytes());
 }
 

@@ -4,6 +4,7 @@
 #include "wiring.hpp"
 
 #include <penstock/gpu/memory.hpp>
+#include <penstock/gpu/row_ring.hpp>
 #include <penstock/gpu/slot_ring.hpp>
 #include <penstock/pipeline/description.hpp>
 
@@ -23,19 +24,12 @@ struct ground {
   std::shared_ptr<gpu::memory> memory;
   pipeline_plan plan;
 
-  /// Start of a device field's ring (or of its piece memory, where it is not in a batch).
-  std::vector<std::byte*> device_base;
-  std::byte* slot_base = nullptr;
-  std::byte* image_base = nullptr;     ///< on the host, the slots
+  std::vector<gpu::row_ring> rings;    ///< by device field; of one block where it is not in a batch
+  gpu::slot_ring slots;                ///< addresses of blocks on the host
+  gpu::slot_ring images;               ///< of their copies on the device; on the host, the slots
   const std::uint8_t* mask = nullptr;  ///< batch_rows ones, then batch_rows zeros, on the device
 
   gpu::device device() const noexcept { return memory->device(); }
-  std::byte* slot(std::uint64_t block) const noexcept {
-    return sizes.slots ? slot_base + block % sizes.slots * sizes.slot_bytes : nullptr;
-  }
-  std::byte* ring_row(std::size_t field, std::uint64_t position) const noexcept {
-    return device_base[field] + position % sizes.ring_rows * fields.device[field].row_bytes();
-  }
   /// The conversion that begins at a host field, or none.
   std::size_t conversion_from(std::size_t host_field) const noexcept;
 };

@@ -132,26 +132,25 @@ pipeline opened::build(const pipeline_plan& plan, std::shared_ptr<gpu::memory> m
     throw std::invalid_argument(
         fmt::format("the plan is for {}, the memory on {}", plan.device.name(), memory->device().name()));
   const transport_task task = impl_->task(plan.device);
-  auto on = std::make_shared<ground>(
-      ground{impl_->parts, std::move(impl_->fields), {}, impl_->rows, {}, memory, plan, {}, {}, {}, {}});
+  auto on = std::make_shared<ground>(ground{
+      .parts = impl_->parts, .fields = std::move(impl_->fields), .rows = impl_->rows, .memory = memory, .plan = plan});
   on->sizes = repeat_geometry(on->fields, task, plan);
   on->readers = std::move(impl_->readers);
   for (io::row_reader& reader : on->readers) reader.reserve(impl::resources(reader, plan.threads));
 
-  for (std::size_t field = 0; field < on->fields.device.size(); ++field)
-    on->device_base.push_back(memory
-                                  ->at(kind::device, on->fields.device[field].in_ring
-                                                         ? ring_item(on->fields.device[field])
-                                                         : piece_item(on->fields, field))
-                                  .data());
+  for (std::size_t field = 0; field < on->fields.device.size(); ++field) {
+    const device_field& what = on->fields.device[field];
+    const auto bytes = memory->at(kind::device, what.in_ring ? ring_item(what) : piece_item(on->fields, field));
+    on->rings.emplace_back(bytes.data(), what.in_ring ? plan.ring_rows : plan.block_rows, what.row_bytes());
+  }
   const bool host = plan.device.is_host();
   if (plan.slots)
-    on->slot_base =
-        (host && task.pooled ? memory->at(kind::device, pool_item) : memory->at(kind::pinned, slots_item)).data();
+    on->slots = {host && task.pooled ? memory->at(kind::device, pool_item) : memory->at(kind::pinned, slots_item),
+                 on->sizes.slot_bytes, plan.slots};
   if (host)
-    on->image_base = on->slot_base;
+    on->images = on->slots;
   else if (plan.images)
-    on->image_base = memory->at(kind::device, task.pooled ? pool_item : staging_item).data();
+    on->images = {memory->at(kind::device, task.pooled ? pool_item : staging_item), on->sizes.image_bytes, plan.images};
   if (task.masked) {
     std::byte* mask = memory->at(kind::device, mask_item).data();
     const gpu::stream setup(plan.device, false, impl_->parts->faults);

@@ -14,11 +14,11 @@ pipeline& pipeline::operator=(pipeline&&) noexcept = default;
 pipeline::~pipeline() = default;
 
 void pipeline::impl::end_run() {
-  if (!lease) return;
+  if (!running) return;
+  running = false;
   on_stop.reset();
   const auto streams = lease->end();
   hands.finish(streams);
-  lease.reset();
 }
 
 std::shared_ptr<batch_lease> pipeline::impl::begin_run(std::uint64_t first, std::uint64_t epochs,
@@ -37,6 +37,7 @@ std::shared_ptr<batch_lease> pipeline::impl::begin_run(std::uint64_t first, std:
                       options.first_batch);
   auto next = std::make_shared<epoch_run>(*on, what);
   lease = std::make_shared<batch_lease>(on, next, count, stream);
+  running = true;
   if (options.stop.stop_possible())
     on_stop = std::make_unique<std::stop_callback<std::function<void()>>>(options.stop,
                                                                           [keep = std::weak_ptr<epoch_run>(next)] {

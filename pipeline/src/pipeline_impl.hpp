@@ -20,7 +20,8 @@ struct pipeline::impl {
 
   std::shared_ptr<const ground> on;
   statistics count;
-  std::shared_ptr<batch_lease> lease;  ///< of the run in progress
+  std::shared_ptr<batch_lease> lease;  ///< of the last run
+  bool running = false;
   std::unique_ptr<std::stop_callback<std::function<void()>>> on_stop;
   conductor hands;  ///< last: its threads end before what they use
 };

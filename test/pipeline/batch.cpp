@@ -1,0 +1,141 @@
+#include "small_file.hpp"
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+
+#include <penstock/gpu/memory.hpp>
+
+#include <deque>
+
+namespace pp = penstock::pipeline;
+namespace gpu = penstock::gpu;
+namespace data = boost::unit_test::data;
+using namespace penstock::literals;
+using penstock::test::small_file;
+
+namespace {
+const auto every_device = data::make(penstock::test::devices());
+const gpu::budget small{.device_bytes = 8_MiB, .pinned_bytes = 4_MiB, .host_bytes = 64_MiB};
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(batches)
+
+BOOST_DATA_TEST_CASE(the_last_batch_is_padded_with_zeros_and_masked, every_device, name) {
+  const small_file file(70, 16);
+  auto pipeline = (pp::read(file.all()) | pp::batched({.rows = 32, .last = pp::last_batch::pad}))
+                      .build(gpu::device::parse(name), small);
+  for (int pass = 0; pass < 2; ++pass)
+    for (const pp::batch& batch : pipeline.epochs(0, 3)) {
+      BOOST_REQUIRE_EQUAL(batch.rows(), 32u);
+      BOOST_REQUIRE_EQUAL(batch.valid_rows(), batch.index() == 2 ? 6u : 32u);
+      std::vector<std::uint8_t> mask(32);
+      gpu::copy(batch.stream(), mask.data(), batch.mask(), 32);
+      const auto wide = penstock::test::fetch<float>(batch, "wide");
+      const auto image = penstock::test::fetch<float>(batch, "image");
+      for (std::size_t row = 0; row < 32; ++row) {
+        BOOST_TEST(mask[row] == (row < batch.valid_rows() ? 1 : 0));
+        if (row < batch.valid_rows()) continue;
+        BOOST_TEST(wide[row * 33 + 32] == 0);
+        BOOST_TEST(image[row * 12] == 0);
+      }
+    }
+}
+
+BOOST_DATA_TEST_CASE(the_last_batch_can_be_dropped, every_device, name) {
+  const small_file file(70, 16);
+  auto pipeline = (pp::read(file.plain()) | pp::batched({.rows = 32, .last = pp::last_batch::drop}))
+                      .build(gpu::device::parse(name), small);
+  BOOST_TEST(penstock::test::consume(pipeline, 0, 2).size() == 128u);
+}
+
+BOOST_DATA_TEST_CASE(batches_can_be_held_up_to_the_planned_number, every_device, name) {
+  const small_file file(3000, 64);
+  auto pipeline =
+      (pp::read(file.plain()) | pp::batched({.rows = 32, .held = 3})).build(gpu::device::parse(name), small);
+  std::deque<pp::batch> held;
+  std::vector<std::uint64_t> rows;
+  for (pp::batch& batch : pipeline.epochs(0, 1)) {
+    held.push_back(std::move(batch));
+    if (held.size() <= 3) continue;
+    penstock::test::check(held.front(), rows);  // still its own values, three batches later
+    held.pop_front();
+  }
+  for (const pp::batch& batch : held) penstock::test::check(batch, rows);
+  BOOST_TEST(rows.size() == 3000u);
+}
+
+BOOST_DATA_TEST_CASE(batches_may_be_released_in_any_order, every_device, name) {
+  const small_file file(2000, 64);
+  auto pipeline =
+      (pp::read(file.plain()) | pp::batched({.rows = 32, .held = 2})).build(gpu::device::parse(name), small);
+  std::vector<std::uint64_t> rows;
+  auto range = pipeline.epochs(0, 1);
+  for (;;) {
+    pp::batch first = range.next(), second = range.next();
+    if (first) penstock::test::check(first, rows);
+    if (!second) break;
+    penstock::test::check(second, rows);
+    second.release();
+    first.release();
+  }
+  BOOST_TEST(rows.size() == 2000u);
+}
+
+BOOST_AUTO_TEST_CASE(one_batch_too_many_is_an_error_that_says_so) {
+  const small_file file(1000, 64);
+  auto pipeline = (pp::read(file.plain()) | pp::batched({.rows = 32, .held = 1})).build(gpu::device::host(), small);
+  auto range = pipeline.epochs(0, 1);
+  const pp::batch first = range.next(), second = range.next();
+  BOOST_CHECK_EXCEPTION(range.next(), pp::error, [](const auto& e) {
+    return std::string(e.what()).find("2 batches are held") != std::string::npos;
+  });
+}
+
+BOOST_AUTO_TEST_CASE(a_batch_that_outlives_its_run_is_harmless) {
+  const small_file file(1000, 64);
+  pp::batch kept;
+  {
+    auto pipeline = (pp::read(file.plain()) | pp::batched({.rows = 32})).build(gpu::device::host(), small);
+    for (pp::batch& batch : pipeline.epochs(0, 1)) {
+      kept = std::move(batch);
+      break;
+    }
+    BOOST_CHECK_THROW(pipeline.epochs(0, 1), pp::error);  // it is still held
+  }
+  kept.release();
+  BOOST_TEST(!kept);
+}
+
+BOOST_AUTO_TEST_CASE(fields_are_asked_for_by_name_and_type) {
+  const small_file file(100);
+  auto pipeline = (pp::read(file.all()) | pp::batched({.rows = 32})).build(gpu::device::host(), small);
+  auto range = pipeline.epochs(0, 1);
+  const pp::batch batch = range.next();
+  BOOST_CHECK_EXCEPTION(batch.view("labels"), std::invalid_argument, [](const auto& e) {
+    return std::string(e.what()).find("wide, label, image") != std::string::npos;
+  });
+  BOOST_CHECK_EXCEPTION(batch.field<float>("label"), std::invalid_argument, [](const auto& e) {
+    return std::string(e.what()).find("int32, not float32") != std::string::npos;
+  });
+  BOOST_TEST(*batch.view("image").row_shape == (std::vector<std::uint64_t>{3, 4}));
+  BOOST_TEST(batch.fields().size() == 3u);
+}
+
+BOOST_DATA_TEST_CASE(a_batch_can_be_used_on_another_stream, every_device, name) {
+  const small_file file(5000, 64);
+  const auto device = gpu::device::parse(name);
+  auto pipeline = (pp::read(file.plain()) | pp::batched({.rows = 64})).build(device, small);
+  const gpu::stream mine(device), other(device);
+  std::vector<std::int32_t> labels(5000);
+  std::size_t at = 0;
+  for (pp::batch& batch : pipeline.epochs(0, 1, {.stream = mine.ref()})) {
+    BOOST_TEST((batch.stream() == mine.ref()));
+    batch.used_on(other);
+    gpu::copy(other, labels.data() + at, batch.field<std::int32_t>("label"), batch.rows() * 4);
+    at += batch.rows();
+  }
+  other.synchronize();
+  for (std::size_t i = 0; i < labels.size(); ++i) BOOST_REQUIRE_EQUAL(labels[i], static_cast<std::int32_t>(i));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

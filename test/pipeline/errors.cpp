@@ -1,0 +1,188 @@
+#include "small_file.hpp"
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+
+#include <penstock/fault.hpp>
+#include <penstock/io/error.hpp>
+
+#include <atomic>
+#include <cerrno>
+#include <latch>
+#include <stdexcept>
+#include <thread>
+
+namespace pp = penstock::pipeline;
+namespace gpu = penstock::gpu;
+namespace data = boost::unit_test::data;
+using namespace penstock::literals;
+using penstock::test::small_file;
+
+namespace {
+
+const auto every_device = data::make(penstock::test::devices());
+const gpu::budget small{.device_bytes = 8_MiB, .pinned_bytes = 4_MiB, .host_bytes = 64_MiB};
+
+struct own_exception : std::runtime_error {
+  own_exception() : std::runtime_error("the transform is tired") {}
+};
+
+/// Lets one read of a file fail, when told.
+class failing_read : public penstock::fault_injector {
+ public:
+  explicit failing_read(int error) : error_(error) {}
+  penstock::fault before(penstock::fault_site site, std::string_view, std::uint64_t, std::size_t) override {
+    if (site != penstock::fault_site::read_file) return {};
+    return {.error = left_.fetch_sub(1) == 0 ? error_ : 0};
+  }
+  /// The read after `reads` more fails.
+  void fail_after(int reads) { left_ = reads; }
+
+ private:
+  std::atomic<int> left_{-1};
+  int error_;
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(errors, *boost::unit_test::timeout(300))
+
+BOOST_DATA_TEST_CASE(a_host_transform_that_throws_ends_the_epoch_with_its_own_exception, every_device, name) {
+  const small_file file(2000, 64);
+  std::atomic<int> calls{0};
+  std::atomic<bool> tired{true};
+  auto pipeline = (pp::read(file.plain()) |
+                   pp::transform_host({.name = "augment", .concurrency = 2},
+                                      [&](const pp::block&) {
+                                        if (tired && ++calls == 3) throw own_exception();
+                                      }) |
+                   pp::transport({.block_bytes = 8192}) | pp::batched({.rows = 50}))
+                      .build(gpu::device::parse(name), small);
+  try {
+    penstock::test::consume(pipeline, 0, 5);
+    BOOST_FAIL("the transform's exception must reach the consumer");
+  } catch (const pp::error& e) {
+    BOOST_TEST(e.where().stage == "augment");
+    BOOST_TEST(e.where().count > 0u);
+    BOOST_TEST(std::string(e.what()).find("the transform is tired") != std::string::npos);
+    BOOST_TEST(std::string(e.what()).find("rows ") != std::string::npos);
+    BOOST_CHECK_THROW(std::rethrow_exception(e.cause()), own_exception);
+  }
+  tired = false;
+  BOOST_TEST(penstock::test::consume(pipeline, 0, 1).size() == 2000u);  // and the next run is healthy
+}
+
+BOOST_DATA_TEST_CASE(a_device_transform_that_throws_does_too, every_device, name) {
+  const small_file file(2000, 64);
+  int calls = 0;
+  auto pipeline = (pp::read(file.plain(), pp::shuffled{.seed = 1, .run_rows = 16, .pool_rows = 100}) |
+                   pp::transform_device({.name = "normalise"},
+                                        [&](const pp::block&) {
+                                          if (++calls == 4) throw own_exception();
+                                        }) |
+                   pp::batched({.rows = 50}))
+                      .build(gpu::device::parse(name), small);
+  BOOST_CHECK_EXCEPTION(penstock::test::consume(pipeline, 0, 1), pp::error, [](const pp::error& e) {
+    return e.where().stage == "normalise" && std::string(e.what()).find("the transform is tired") != std::string::npos;
+  });
+  BOOST_TEST(penstock::test::consume(pipeline, 0, 1).size() == 2000u);
+}
+
+BOOST_DATA_TEST_CASE(a_read_that_fails_names_file_dataset_and_rows, every_device* data::make({0, 1, 5, 17, 40}), name,
+                     at) {
+  const small_file file(4000, 64);
+  const auto faults = std::make_shared<failing_read>(EIO);
+  auto pipeline = (pp::read(file.plain()) | penstock::fault_seam(faults) | pp::transport({.block_bytes = 8192}) |
+                   pp::batched({.rows = 50}))
+                      .build(gpu::device::parse(name), small);
+  faults->fail_after(at);
+  try {
+    penstock::test::consume(pipeline, 0, 1);
+    BOOST_FAIL("the fault must reach the consumer");
+  } catch (const pp::error& e) {
+    BOOST_TEST(e.where().stage == "read");
+    BOOST_CHECK_EXCEPTION(std::rethrow_exception(e.cause()), penstock::io::error,
+                          [&](const penstock::io::error& cause) {
+                            return cause.context().file == file.path().string() && !cause.context().dataset.empty() &&
+                                   cause.context().rows.count > 0 && cause.context().system == EIO;
+                          });
+  }
+  BOOST_TEST(penstock::test::consume(pipeline, 0, 1).size() == 4000u);
+}
+
+BOOST_DATA_TEST_CASE(a_consumer_that_throws_ends_the_run_and_gets_its_exception_back, every_device, name) {
+  const small_file file(4000, 64);
+  auto pipeline = (pp::read(file.plain()) | pp::batched({.rows = 50})).build(gpu::device::parse(name), small);
+  int batches = 0;
+  BOOST_CHECK_THROW(pipeline.run(0, 3,
+                                 [&](pp::batch&) {
+                                   if (++batches == 7) throw own_exception();
+                                 }),
+                    own_exception);
+  BOOST_TEST(batches == 7);
+  BOOST_TEST(penstock::test::consume(pipeline, 0, 1).size() == 4000u);
+}
+
+BOOST_DATA_TEST_CASE(a_stop_token_ends_pull_and_push, every_device, name) {
+  const small_file file(4000, 64);
+  auto pipeline = (pp::read(file.plain()) | pp::batched({.rows = 50})).build(gpu::device::parse(name), small);
+  std::stop_source stop;
+  int batches = 0;
+  BOOST_CHECK_THROW(pipeline.run(0, 100,
+                                 [&](pp::batch&) {
+                                   if (++batches == 5) stop.request_stop();
+                                 },
+                                 {.stop = stop.get_token()}),
+                    pp::stopped);
+  BOOST_TEST(batches == 5);
+  BOOST_CHECK_THROW(penstock::test::consume(pipeline, 0, 1, {.stop = stop.get_token()}),
+                    pp::stopped);  // stopped before it began
+  BOOST_TEST(penstock::test::consume(pipeline, 0, 1).size() == 4000u);
+}
+
+BOOST_DATA_TEST_CASE(a_stop_from_another_thread_wakes_a_consumer_that_waits, every_device, name) {
+  const small_file file(500, 64);
+  std::latch inside(1), go(1);
+  std::stop_source stop;
+  auto pipeline = (pp::read(file.plain()) |
+                   pp::transform_host({.name = "stall"},
+                                      [&](const pp::block&) {
+                                        if (!inside.try_wait()) inside.count_down();
+                                        go.wait();
+                                      }) |
+                   pp::transport({.slots = 2}) | pp::batched({.rows = 500}))
+                      .build(gpu::device::parse(name), small);
+  std::jthread stopper([&] {
+    inside.wait();  // the transform stalls now, so the consumer cannot have its batch
+    stop.request_stop();
+    go.count_down();
+  });
+  BOOST_CHECK_THROW(penstock::test::consume(pipeline, 0, 1, {.stop = stop.get_token()}), pp::stopped);
+}
+
+BOOST_DATA_TEST_CASE(an_epoch_can_be_left_and_a_pipeline_destroyed_at_any_moment,
+                     every_device* data::make({false, true}), name, shuffle) {
+  const small_file file(3000, 64, 3);
+  const pp::order_options order =
+      shuffle ? pp::order_options(pp::shuffled{.seed = 4, .run_rows = 32, .pool_rows = 400}) : pp::sequential{};
+  for (int leave = 0; leave < 70; leave += 3) {
+    auto pipeline = (pp::read(file.all(), order) | pp::batched({.rows = 64})).build(gpu::device::parse(name), small);
+    int seen = 0;
+    for (pp::batch& batch : pipeline.epochs(0, 3)) {
+      if (seen++ == leave) break;
+      BOOST_REQUIRE(batch.valid_rows() > 0);
+    }
+    auto range = pipeline.epochs(1, 1);
+    if (leave % 2) range.next().release();
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_unused_range_and_an_unused_pipeline_are_no_burden) {
+  const small_file file(1000, 64);
+  auto pipeline = (pp::read(file.plain()) | pp::batched({.rows = 64})).build(gpu::device::host(), small);
+  { auto unused = pipeline.epochs(0, 1); }
+  auto moved = std::move(pipeline);
+  BOOST_TEST(penstock::test::consume(moved, 0, 1).size() == 1000u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

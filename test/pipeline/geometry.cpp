@@ -1,0 +1,142 @@
+#include "geometry.hpp"
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+namespace pp = penstock::pipeline;
+namespace gpu = penstock::gpu;
+using namespace penstock::literals;
+using kind = gpu::memory_kind;
+
+namespace {
+
+/// x: float32 rows of 4 KiB as they are; image: uint8 rows of 784, cast to float32.
+pp::wiring two_fields() {
+  pp::wiring w;
+  const auto add = [&](const char* name, penstock::type stored, penstock::type as, std::size_t elements) {
+    pp::host_field from;
+    from.name = name, from.element = stored, from.elements = elements, from.reader = w.host.size(), from.travels = true;
+    pp::device_field to;
+    to.name = name, to.element = as, to.elements = elements, to.in_ring = true;
+    w.conversions.push_back({w.host.size(), w.device.size(), {}, stored == as});
+    w.batch.push_back(w.device.size());
+    w.host.push_back(from);
+    w.device.push_back(to);
+  };
+  add("x", penstock::type::float32, penstock::type::float32, 1024);
+  add("image", penstock::type::uint8, penstock::type::float32, 784);
+  return w;
+}
+
+pp::transport_task task(bool host, bool pooled) {
+  pp::transport_task t;
+  t.host = host;
+  t.pooled = pooled;
+  t.rows = 1'000'000;
+  t.window_rows = pooled ? 2048 : t.rows;
+  t.run_rows = pooled ? 64 : 0;
+  t.chunk_rows = 64;
+  t.batch_rows = 256;
+  t.held = 1;
+  t.processors = 4;
+  t.reader_memory = [](std::size_t threads) {
+    return std::vector<penstock::io::memory_item>{{"io: scratch", threads * 1_MiB}};
+  };
+  return t;
+}
+
+bool fits(const gpu::ledger& ledger, const gpu::budget& limits) {
+  return ledger.total(kind::device) <= limits.device_bytes && ledger.total(kind::pinned) <= limits.pinned_bytes &&
+         ledger.total(kind::host) <= limits.host_bytes;
+}
+
+const auto backends = boost::unit_test::data::make({false, true}) * boost::unit_test::data::make({false, true});
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(geometry)
+
+BOOST_DATA_TEST_CASE(a_plan_never_exceeds_its_budget_and_grows_with_it, backends, host, pooled) {
+  const pp::wiring w = two_fields();
+  const pp::transport_task t = task(host, pooled);
+  std::uint64_t ring = 0;
+  for (const std::size_t mib : {32, 48, 64, 128, 512}) {
+    const gpu::budget limits{mib * 1_MiB, mib * 1_MiB / 2, 64_MiB};
+    const pp::geometry g = pp::plan_geometry(w, t, limits, {});
+    BOOST_TEST(fits(g.ledger, limits));
+    BOOST_TEST(g.ring_rows % t.batch_rows == 0u);
+    BOOST_TEST(g.ring_rows >= (t.held + 2) * t.batch_rows);
+    BOOST_TEST(g.quantum_rows % t.batch_rows == 0u);
+    // Consumed rows that are not given back yet, held ones and the next batch must fit together, or the run would hang.
+    BOOST_TEST((t.held + 1) * t.batch_rows + g.quantum_rows + (g.lands_in_ring ? g.block_rows : 0) <= g.ring_rows);
+    if (pooled) BOOST_TEST((host ? g.slots : g.images) >= g.blocks_of(t.window_rows));
+    ring = std::max(ring, g.ring_rows);
+  }
+  BOOST_TEST(pp::plan_geometry(w, t, {2048_MiB, 1024_MiB, 64_MiB}, {}).ring_rows >= ring);
+}
+
+BOOST_DATA_TEST_CASE(the_smallest_budget_is_named_and_is_enough_and_a_byte_less_is_not, backends, host, pooled) {
+  const pp::wiring w = two_fields();
+  const pp::transport_task t = task(host, pooled);
+  gpu::budget smallest;
+  try {
+    pp::plan_geometry(w, t, {1_MiB, 64_KiB, 64_KiB}, {});
+    BOOST_FAIL("a budget of 1 MiB must not do");
+  } catch (const gpu::budget_error& e) {
+    smallest = e.smallest();
+    BOOST_TEST(std::string(e.what()).find("pipeline: ring of x") != std::string::npos);
+  }
+  BOOST_TEST(fits(pp::plan_geometry(w, t, smallest, {}).ledger, smallest));
+  --smallest.device_bytes;
+  BOOST_CHECK_THROW(pp::plan_geometry(w, t, smallest, {}), gpu::budget_error);
+}
+
+BOOST_AUTO_TEST_CASE(what_others_took_counts) {
+  gpu::ledger taken;
+  taken.add(kind::device, "train: parameters", 100_MiB);
+  const gpu::budget limits{132_MiB, 64_MiB, 64_MiB};
+  const pp::geometry g = pp::plan_geometry(two_fields(), task(false, false), limits, taken);
+  BOOST_TEST(g.ledger.total(kind::device) + 100_MiB <= limits.device_bytes);
+}
+
+BOOST_AUTO_TEST_CASE(only_what_needs_no_conversion_goes_straight_to_the_ring) {
+  const pp::geometry device = pp::plan_geometry(two_fields(), task(false, false), {}, {});
+  BOOST_TEST(device.straight[0]);
+  BOOST_TEST(!device.straight[1]);
+  BOOST_TEST(!device.lands_in_ring);
+  const pp::geometry host = pp::plan_geometry(two_fields(), task(true, false), {}, {});
+  BOOST_TEST(host.lands_in_ring);
+  BOOST_TEST(host.host_offsets[0] == pp::none);
+  const pp::geometry pooled = pp::plan_geometry(two_fields(), task(false, true), {}, {});
+  BOOST_TEST(!pooled.straight[0]);
+}
+
+BOOST_AUTO_TEST_CASE(blocks_end_where_chunks_end) {
+  pp::transport_task t = task(false, false);
+  t.chunk_rows = 100;
+  BOOST_TEST(pp::plan_geometry(two_fields(), t, {}, {}).block_rows % 100 == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_plan_can_be_repeated_from_its_counts) {
+  const pp::wiring w = two_fields();
+  const pp::transport_task t = task(false, true);
+  const pp::geometry g = pp::plan_geometry(w, t, {}, {});
+  pp::pipeline_plan plan;
+  plan.block_rows = g.block_rows, plan.slots = g.slots, plan.images = g.images, plan.ring_rows = g.ring_rows,
+  plan.threads = g.threads;
+  const pp::geometry again = pp::repeat_geometry(w, t, plan);
+  for (const kind k : gpu::memory_kinds) BOOST_TEST(again.ledger.total(k) == g.ledger.total(k));
+  BOOST_TEST(again.quantum_rows == g.quantum_rows);
+}
+
+BOOST_AUTO_TEST_CASE(wishes_are_kept) {
+  pp::transport_task t = task(false, false);
+  t.wish = {.block_bytes = 1_MiB, .slots = 7, .threads = 3};
+  const pp::geometry g = pp::plan_geometry(two_fields(), t, {}, {});
+  BOOST_TEST(g.slots == 7u);
+  BOOST_TEST(g.threads == 3u);
+  BOOST_TEST(g.slot_bytes <= 1_MiB + 512);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
