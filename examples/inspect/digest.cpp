@@ -54,7 +54,8 @@ void refuse_fill(const io::row_reader& reader) {
 }  // namespace
 
 digested digest(const std::filesystem::path& file, const std::string& dataset) try {
-  io::row_reader reader({{file, dataset}});
+  const std::vector<io::location> segments{{file, dataset}};
+  io::row_reader reader(segments, {.allow_missing_sources = true, .faults = {}});
   reader.reserve({.concurrency = 1, .cache_bytes = reader.cut_bytes()});
   const auto& element = reader.element();
   refuse_fill(reader);

@@ -4,8 +4,6 @@
 #include "identifier.hpp"
 
 #include <cstdint>
-#include <filesystem>
-#include <string>
 #include <vector>
 
 namespace penstock::io {
@@ -51,11 +49,10 @@ class chunk_index {
 /// More chunks than this (1 GiB of index) are left to libhdf5.
 inline constexpr std::uint64_t max_indexed_chunks = std::uint64_t{1} << 26;
 
-/// Asks libhdf5 for all chunks. `dataset` is open in the file at `path`. Throws failure. Built by H5Dchunk_iter where
-/// the library has it (chunk_index_iterate.cpp), else through a file driver that notes addresses
+/// Asks libhdf5 for all chunks. The dataset's file was opened with read_only_access. Throws failure. Made by
+/// H5Dchunk_iter where the library has it (chunk_index_iterate.cpp), else by noting where H5Dread_chunk reads
 /// (chunk_index_probe.cpp).
-std::vector<chunk_entry> build_chunk_index(const std::filesystem::path& path, const std::string& name, hid_t dataset,
-                                           const chunk_grid& grid);
+std::vector<chunk_entry> build_chunk_index(hid_t dataset, const chunk_grid& grid);
 
 /// The few chunks that are stored, by H5Dget_chunk_info: for datasets of which almost nothing is written. Nothing where
 /// there are more than a few. `user_block`: of the file.

@@ -25,8 +25,7 @@ struct collector {
 
 }  // namespace
 
-std::vector<chunk_entry> build_chunk_index(const std::filesystem::path&, const std::string&, hid_t dataset,
-                                           const chunk_grid& grid) {
+std::vector<chunk_entry> build_chunk_index(hid_t dataset, const chunk_grid& grid) {
   const library_guard guard;
   collector all;
   all.index.resize(grid.chunks());

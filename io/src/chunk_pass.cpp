@@ -58,7 +58,8 @@ void chunked_reader::pass::read_plain(const chunk_entry& entry, const box& insid
   if (entry.bytes < reader_.chunk_bytes_)
     throw failure(fmt::format("a chunk without filters holds {} of {} bytes; copy or write the file again", entry.bytes,
                               reader_.chunk_bytes_));
-  stored_box stored{entry.address, wanted.rank, wanted.count, reader_.chunk_strides_, reader_.value_bytes_};
+  stored_box stored{entry.address + reader_.member_offset_, wanted.rank, wanted.count, reader_.chunk_strides_,
+                    reader_.value_bytes_};
   for (std::size_t k = 0; k < wanted.rank; ++k)
     stored.offset += (wanted.start[k] - inside.start[k]) * reader_.chunk_strides_[k];
   read_stored(stored, request_.at(wanted.start), request_.strides, scratch_.stored(), reads_);
@@ -151,7 +152,9 @@ void chunked_reader::pass::decode_to_slot(std::uint64_t number, const box& insid
   try {
     decode(number, inside, read_chunk(reader_.index_[number]), chunk);
   } catch (const not_decodable&) {
-    reader_.library_.read({inside, request_.row_axis, chunk.data(), reader_.chunk_strides_}, scratch_);
+    // Of a compound, the one member that is read.
+    reader_.library_.read({inside, request_.row_axis, chunk.data() + reader_.member_offset_, reader_.chunk_strides_},
+                          scratch_);
   }
 }
 
@@ -164,6 +167,7 @@ void chunked_reader::pass::decode(std::uint64_t number, const box& inside, std::
 }
 
 void chunked_reader::pass::copy_out(const std::byte* chunk, const box& inside, const box& wanted) {
+  chunk += reader_.member_offset_;
   for (std::size_t k = 0; k < wanted.rank; ++k)
     chunk += (wanted.start[k] - inside.start[k]) * reader_.chunk_strides_[k];
   copy_runs(plan_runs(wanted.count, wanted.rank, reader_.chunk_strides_, request_.strides, reader_.value_bytes_), chunk,

@@ -11,8 +11,8 @@ constexpr std::size_t gather_bytes = std::size_t{1} << 20;  // neighbours are re
 
 }  // namespace
 
-chunked_reader::chunked_reader(read_world& world, std::size_t file, std::size_t number, shared_description d,
-                               chunk_grid grid, chunk_index index)
+chunked_reader::chunked_reader(read_world& world, std::size_t file, std::size_t through, std::size_t number,
+                               shared_description d, chunk_grid grid, chunk_index index)
     : world_(world),
       file_(file),
       number_(number),
@@ -20,11 +20,12 @@ chunked_reader::chunked_reader(read_world& world, std::size_t file, std::size_t 
       index_(std::move(index)),
       filters_(d->info.filters, chunk_bytes(*d)),
       value_bytes_(d->value.bytes),
+      member_offset_(d->value.offset),
       chunk_bytes_(chunk_bytes(*d)),
-      chunk_strides_(packed_strides(grid.chunk_shape(), grid.rank(), d->value.bytes)),
+      chunk_strides_(packed_strides(grid.chunk_shape(), grid.rank(), d->value.stored_bytes)),
       partial_unfiltered_(d->partial_chunks_unfiltered),
       fill_value_(d->fill_value),
-      library_(world, file, number, std::move(d)) {
+      library_(world, through, number, std::move(d)) {
   const auto file_bytes = world_.files[file_].identity.bytes;
   index_.visit_stored([&](std::uint64_t, const chunk_entry& entry) {
     if (entry.address < file_bytes && entry.bytes <= file_bytes - entry.address)
@@ -60,25 +61,13 @@ bool chunked_reader::is_plain(const chunk_entry& entry, const box& inside) const
 
 void chunked_reader::read(const read_request& request, scratch& s) const { pass(*this, request, s).run(); }
 
-std::optional<chunked_reader::sample> chunked_reader::first_chunk() const {
-  std::optional<std::uint64_t> first;
+std::optional<box> chunked_reader::first_chunk() const {
+  std::optional<box> first;
   index_.visit_stored([&](std::uint64_t number, const chunk_entry&) {
-    first = number;
+    first = grid_.inside(grid_.position(number));
     return false;
   });
-  if (!first) return std::nullopt;
-  sample found;
-  found.inside = grid_.inside(grid_.position(*first));
-  found.values.resize(found.inside.values() * value_bytes_);
-  scratch s(memory().scratch);
-  read_request request{found.inside, 0, found.values.data(),
-                       packed_strides(found.inside.count, found.inside.rank, value_bytes_)};
-  try {
-    read(request, s);
-  } catch (const failure&) {
-    return std::nullopt;
-  }
-  return found;
+  return first;
 }
 
 }  // namespace penstock::io

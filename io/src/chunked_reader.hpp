@@ -11,20 +11,16 @@ namespace penstock::io {
 /// Reads chunks by positioned reads and decodes them on the calling thread, outside libhdf5.
 class chunked_reader final : public dataset_reader {
  public:
-  /// `number` names the dataset in the world's cache and set of open ones.
-  chunked_reader(read_world& world, std::size_t file, std::size_t number, shared_description description,
-                 chunk_grid grid, chunk_index index);
+  /// `file` has the data; through the file `through` leads the dataset's path. `number` names it in the world's cache
+  /// and set of open ones.
+  chunked_reader(read_world& world, std::size_t file, std::size_t through, std::size_t number,
+                 shared_description description, chunk_grid grid, chunk_index index);
 
   reader_memory memory() const override;
   void read(const read_request& request, scratch& s) const override;
 
-  /// The first stored chunk, decoded, for a comparison with libhdf5; nothing where no chunk is stored or decoding
-  /// fails.
-  struct sample {
-    box inside;
-    std::vector<std::byte> values;
-  };
-  std::optional<sample> first_chunk() const;
+  /// The first chunk that is stored.
+  std::optional<box> first_chunk() const;
 
  private:
   class pass;  // one read
@@ -37,7 +33,7 @@ class chunked_reader final : public dataset_reader {
   chunk_grid grid_;
   chunk_index index_;
   filter_chain filters_;
-  std::size_t value_bytes_, chunk_bytes_;
+  std::size_t value_bytes_, member_offset_, chunk_bytes_;
   extents chunk_strides_{};
   bool partial_unfiltered_;
   std::vector<std::byte> fill_value_;

@@ -9,7 +9,9 @@ namespace penstock::io {
 /// Reads values that lie in one piece of the file, in C order; or fill values where nothing is stored.
 class contiguous_reader final : public dataset_reader {
  public:
-  contiguous_reader(read_world& world, std::size_t file, const dataset_description& description);
+  /// `external`: where the bytes are, if not at the description's offset in the file.
+  contiguous_reader(read_world& world, std::size_t file, const dataset_description& description,
+                    std::unique_ptr<byte_source> external = nullptr);
 
   reader_memory memory() const override;
   void read(const read_request& request, scratch& s) const override;
@@ -17,8 +19,9 @@ class contiguous_reader final : public dataset_reader {
  private:
   read_world& world_;
   std::size_t file_;
+  std::unique_ptr<byte_source> external_;
   std::optional<std::uint64_t> offset_;
-  std::size_t rank_, value_bytes_;
+  std::size_t rank_, value_bytes_, member_offset_;
   extents strides_{};
   std::vector<std::byte> fill_value_;
 };

@@ -105,8 +105,8 @@ void choose_access(dataset_description& d) {
   if (d.values() == 0) return choose(d, access::direct, "it holds no rows");
   if (d.info.layout == layout::compact) return choose(d, access::staged, "compact: it lies in the object's header");
   if (!d.value.conversion.empty()) return choose(d, access::locked, d.value.conversion);
-  if (d.info.layout == layout::virtual_dataset) return choose(d, access::locked, "virtual: libhdf5 finds its sources");
-  if (d.external_files > 0) return choose(d, access::locked, "its data are in external files, which libhdf5 finds");
+  if (d.info.layout == layout::virtual_dataset) return choose(d, access::direct, "virtual, read from its sources");
+  if (d.external_files > 0) return choose(d, access::direct, "contiguous, in external files");
   if (d.fill == fill_kind::undefined && d.info.stored_bytes == 0)
     return choose(d, access::locked, "nothing is stored and it has no fill value");
   if (d.info.layout == layout::contiguous)
@@ -131,12 +131,14 @@ std::uint64_t chunk_bytes(const dataset_description& d) {
   return bytes;
 }
 
-dataset_description describe_dataset(hid_t dataset, std::string path) {
+dataset_description describe_dataset(const open_dataset& from) {
   const library_guard guard;
+  const hid_t dataset = from.id.native();
   dataset_description d;
-  d.info.path = std::move(path);
+  d.info.path = from.path;
+  d.object = from.object;
   const type_id stored(checked(H5Dget_type(dataset), "its datatype cannot be read"));
-  d.value = describe_type(stored.native());
+  d.value = from.member.empty() ? describe_type(stored.native()) : describe_member(stored.native(), from.member);
   d.info.element = d.value.element;
   d.info.type_text = d.value.text;
   d.info.unreadable = d.value.refusal;
@@ -148,25 +150,6 @@ dataset_description describe_dataset(hid_t dataset, std::string path) {
   describe_fill(d, creation.native());
   choose_access(d);
   return d;
-}
-
-dataset_id open_dataset(hid_t file, const std::string& path) {
-  const library_guard guard;
-  const object_id object(H5Oopen(file, path.c_str(), H5P_DEFAULT));
-  if (!object) {
-    const auto messages = library_messages();
-    const auto last = messages.substr(messages.rfind('\n') + 1);
-    const bool missing =
-        messages.find("doesn't exist") != std::string::npos || messages.find("not found") != std::string::npos;
-    throw failure(missing ? "there is no such dataset in the file"
-                          : fmt::format("it cannot be opened ({}); check the file with h5dump -H", last),
-                  0, messages);
-  }
-  if (H5Iget_type(object.native()) == H5I_GROUP)
-    throw failure("it is a group, no dataset; name one of the datasets in it");
-  dataset_id dataset(H5Dopen2(file, path.c_str(), H5P_DEFAULT));
-  if (!dataset) throw failure("it is no dataset that can be opened", 0, library_messages());
-  return dataset;
 }
 
 }  // namespace penstock::io

@@ -22,6 +22,7 @@ enum class fill_kind {
 /// A dataset as the readers need to know it.
 struct dataset_description {
   dataset_info info;
+  std::string object;  ///< path of the dataset itself: info.path without [MEMBER]
   value_type value;
   std::size_t rank = 0;                 ///< of the dataspace; info.shape has its extents
   bool null = false;                    ///< no dataspace: no value at all
@@ -34,16 +35,25 @@ struct dataset_description {
   std::uint64_t values() const noexcept;  ///< product of the extents; 1 for a scalar
 };
 
+/// An open dataset, or a member of its compounds.
+struct open_dataset {
+  /// Opens the dataset at `path` in the file, or where there is none and `path` is DATASET[MEMBER], that. Throws
+  /// failure that says what is there instead.
+  open_dataset(hid_t file, const std::string& path);
+
+  dataset_id id;
+  std::string path;    ///< as it was given
+  std::string object;  ///< of the dataset itself
+  std::string member;  ///< empty for the whole value
+};
+
 /// Describes the open dataset and chooses how it is read. Throws failure.
-dataset_description describe_dataset(hid_t dataset, std::string path);
+dataset_description describe_dataset(const open_dataset& dataset);
 
 /// Described once, known to all who read it.
 using shared_description = std::shared_ptr<const dataset_description>;
 
 /// Bytes of one chunk without filters. Throws failure where the header's numbers overflow.
 std::uint64_t chunk_bytes(const dataset_description& d);
-
-/// Opens the dataset at `path` in the file. Throws failure that says what is there instead.
-dataset_id open_dataset(hid_t file, const std::string& path);
 
 }  // namespace penstock::io

@@ -70,7 +70,7 @@ struct file::impl {
 
   dataset_info describe(const std::string& dataset) const {
     const library_guard guard;
-    return describe_dataset(open_dataset(id.native(), dataset).native(), dataset).info;
+    return describe_dataset(open_dataset(id.native(), dataset)).info;
   }
 };
 

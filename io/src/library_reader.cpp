@@ -89,7 +89,7 @@ std::shared_ptr<library_dataset> library_reader::open() const {
     const property_id access(checked(H5Pcreate(H5P_DATASET_ACCESS), "dataset access properties cannot be made"));
     if (cache_bytes_ > 0)
       checked(H5Pset_chunk_cache(access.native(), 12421, cache_bytes_, 1.0), "its chunk cache cannot be set");
-    open->dataset.reset(H5Dopen2(open->file.native(), description_->info.path.c_str(), access.native()));
+    open->dataset.reset(H5Dopen2(open->file.native(), description_->object.c_str(), access.native()));
     if (!open->dataset) throw failure("it cannot be opened again", 0, library_messages());
     return open;
   });

@@ -1,5 +1,7 @@
 #include "open_hdf5.hpp"
 
+#include "read_driver.hpp"
+
 #include <fmt/format.h>
 
 namespace penstock::io {
@@ -35,7 +37,7 @@ property_id read_access() {
 
 file_id open_hdf5(const std::filesystem::path& path) {
   const library_guard guard;
-  const property_id access = read_access();
+  const property_id access = read_only_access();
   file_id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.native()));
   if (!file) {
     const std::string messages = library_messages();

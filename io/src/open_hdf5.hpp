@@ -14,11 +14,14 @@ struct file_identity {
   bool operator==(const file_identity&) const = default;
 };
 
-/// Opens the file for reading with libhdf5's plain POSIX driver and without locking. Throws failure with one sentence.
+/// Opens the file for reading, without locks (read_driver.hpp says how). Throws failure with one sentence.
 file_id open_hdf5(const std::filesystem::path& path);
 
-/// File access properties for reading without locking.
+/// File access properties of files that we write: libhdf5's POSIX driver, without locking.
 property_id read_access();
+
+/// The file as it is now. Throws failure where it is missing, not readable or no regular file.
+file_identity identify(const std::filesystem::path& path);
 
 /// Looks at the file without libhdf5: throws failure where it is missing, not readable, no regular file, or not HDF5.
 file_identity probe(const std::filesystem::path& path);

@@ -2,6 +2,7 @@
 
 #include "chunked_reader.hpp"
 #include "contiguous_reader.hpp"
+#include "external_bytes.hpp"
 #include "library_reader.hpp"
 #include "staged_reader.hpp"
 
@@ -12,72 +13,113 @@
 namespace penstock::io {
 namespace {
 
+constexpr std::uint64_t begin_bytes = 64 << 10;
 constexpr std::size_t largest_sample = std::size_t{256} << 20;
 constexpr std::uint64_t few_chunks = 1024;  // looking them up one by one takes time in the square of their number
 
 /// The first stored chunk, read by us and by libhdf5: the index leans on the library's behaviour, so it is checked.
+/// Where libhdf5 cannot read it (a missing plugin, damage) there is nothing to compare, and damage is told by the read
+/// that meets it.
 bool decodes_like_library(const chunked_reader& reader, hid_t dataset, const dataset_description& d) {
-  if (chunk_bytes(d) > largest_sample) return true;
-  const auto ours = reader.first_chunk();
-  if (!ours) return true;  // nothing to compare; damage is told by the read that meets it
-  std::vector<std::byte> theirs(ours->values.size());
-  try {
-    library_read(dataset, d, ours->inside, theirs.data());
-  } catch (const failure&) {
-    return true;  // a plugin that libhdf5 lacks, for one
-  }
-  return theirs == ours->values;
+  const auto part = reader.first_chunk();
+  if (!part || chunk_bytes(d) > largest_sample) return true;
+  return reads_like_library(reader, *part, dataset, d);
 }
 
-std::optional<chunk_index> index_of(const read_world::known_file& file, hid_t dataset, const dataset_description& d,
-                                    const chunk_grid& grid, std::uint64_t user_block) {
+std::optional<chunk_index> index_of(std::uint64_t file_bytes, hid_t dataset, const chunk_grid& grid,
+                                    std::uint64_t user_block) {
   // A file holds fewer chunks than bytes; a header that claims many more leaves most unwritten, or lies.
-  if (grid.chunks() > file.identity.bytes / 8 + 4096) {
+  if (grid.chunks() > file_bytes / 8 + 4096) {
     auto stored = list_stored_chunks(dataset, grid, user_block, few_chunks);
     if (!stored.empty()) return chunk_index(std::move(stored));
   }
   if (grid.chunks() > max_indexed_chunks) return std::nullopt;
-  return chunk_index(build_chunk_index(file.path, d.info.path, dataset, grid));
+  return chunk_index(build_chunk_index(dataset, grid));
 }
 
 /// Null, with `why`, where the dataset must be read through libhdf5.
-std::unique_ptr<chunked_reader> open_chunked(read_world& world, std::size_t file_number, std::size_t number, hid_t file,
-                                             hid_t dataset, const shared_description& d, std::string& why) {
+std::unique_ptr<dataset_reader> open_chunked(read_world& world, const source_file& file, const open_dataset& dataset,
+                                             const shared_description& d, std::string& why) {
+  const hid_t id = dataset.id.native();
   const chunk_grid grid(d->info.shape, d->info.chunk_shape);
-  const auto user_block = user_block_of(file);
-  auto index = index_of(world.files[file_number], dataset, *d, grid, user_block);
+  const auto user_block = user_block_of(file.id);
+  auto index = index_of(world.files[file.number].identity.bytes, id, grid, user_block);
   if (!index) {
     why = fmt::format("{} chunks are too many for an index", grid.chunks());
     return nullptr;
   }
-  if (!agrees_with_library(*index, dataset, grid, user_block)) {
+  if (!agrees_with_library(*index, id, grid, user_block)) {
     why = "its chunk index differs from what libhdf5 says";
     return nullptr;
   }
-  auto reader = std::make_unique<chunked_reader>(world, file_number, number, d, grid, std::move(*index));
-  if (decodes_like_library(*reader, dataset, *d)) return reader;
+  auto reader =
+      std::make_unique<chunked_reader>(world, file.number, file.through, world.datasets, d, grid, std::move(*index));
+  if (decodes_like_library(*reader, id, *d)) return reader;
   why = "its first chunk decodes to other bytes than libhdf5 gives";
+  return nullptr;
+}
+
+std::unique_ptr<dataset_reader> open_external(read_world& world, const source_file& file, const open_dataset& dataset,
+                                              const shared_description& d, std::string& why) {
+  const library_guard guard;
+  const property_id creation(checked(H5Dget_create_plist(dataset.id.native()), "its properties cannot be read"));
+  auto bytes = std::make_unique<external_bytes>(world, creation.native(), d->external_files);
+  auto reader = std::make_unique<contiguous_reader>(world, file.number, *d, std::move(bytes));
+  if (begins_like_library(*reader, dataset.id.native(), *d)) return reader;
+  why = "its external files give other bytes than libhdf5";
   return nullptr;
 }
 
 }  // namespace
 
-std::unique_ptr<dataset_reader> open_reader(read_world& world, std::size_t file_number, std::size_t number, hid_t file,
-                                            hid_t dataset, const shared_description& d, dataset_info& info) {
-  if (d->info.access == access::staged) return std::make_unique<staged_reader>(world, dataset, *d);
-  if (d->info.access == access::direct && (d->info.layout != layout::chunked || d->values() == 0))
-    return std::make_unique<contiguous_reader>(world, file_number, *d);
+bool reads_like_library(const dataset_reader& reader, const box& part, hid_t dataset, const dataset_description& d) {
+  std::vector<std::byte> ours(part.values() * d.value.bytes), theirs(ours.size());
+  try {
+    library_read(dataset, d, part, theirs.data());
+  } catch (const failure&) {
+    return true;
+  }
+  try {
+    scratch s(reader.memory().scratch);
+    reader.read({part, 0, ours.data(), packed_strides(part.count, part.rank, d.value.bytes)}, s);
+  } catch (const failure&) {
+    return false;
+  }
+  return ours == theirs;
+}
+
+bool begins_like_library(const dataset_reader& reader, hid_t dataset, const dataset_description& d) {
+  box part;
+  part.rank = d.rank;
+  std::copy(d.info.shape.begin(), d.info.shape.end(), part.count.begin());
+  // As many of the first rows as make a small sample, or a part of the first row.
+  for (std::size_t k = 0; k < d.rank && part.values() * d.value.bytes > begin_bytes; ++k)
+    part.count[k] =
+        std::clamp<std::uint64_t>(begin_bytes / (part.values() / part.count[k] * d.value.bytes), 1, part.count[k]);
+  return reads_like_library(reader, part, dataset, d);
+}
+
+std::unique_ptr<dataset_reader> open_reader(read_world& world, const source_file& file, const open_dataset& dataset,
+                                            const shared_description& d, dataset_info& info, std::size_t depth) {
+  if (d->info.access == access::staged) return std::make_unique<staged_reader>(world, dataset.id.native(), *d);
   if (d->info.access == access::direct) {
+    const bool external = d->info.layout == layout::contiguous && d->external_files > 0;
+    if (d->values() == 0 || (d->info.layout == layout::contiguous && !external))
+      return std::make_unique<contiguous_reader>(world, file.number, *d);
     std::string why;
     try {
-      if (auto reader = open_chunked(world, file_number, number, file, dataset, d, why)) return reader;
+      auto reader = d->info.layout == layout::chunked ? open_chunked(world, file, dataset, d, why)
+                    : external                        ? open_external(world, file, dataset, d, why)
+                                                      : open_virtual(world, file, dataset, d, info, why, depth);
+      ++world.datasets;
+      if (reader) return reader;
     } catch (const failure& e) {
       why = e.what();
     }
     info.access = access::locked;
     info.reason = std::move(why);
   }
-  return std::make_unique<library_reader>(world, file_number, number, d);
+  return std::make_unique<library_reader>(world, file.through, world.datasets++, d);
 }
 
 }  // namespace penstock::io

@@ -58,11 +58,9 @@ constexpr std::array<known_format, 13> formats{{
   throw failure("it is no HDF5 file: the format's signature is not in it");
 }
 
-}  // namespace
-
-file_identity probe(const std::filesystem::path& path) {
+handle<descriptor_traits> open_regular(const std::filesystem::path& path) {
   // Not blocking: a named pipe without a writer would never open.
-  const handle<descriptor_traits> fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  handle<descriptor_traits> fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) {
     const int code = errno;
     const auto hint = open_hint(code);
@@ -73,14 +71,23 @@ file_identity probe(const std::filesystem::path& path) {
   if (S_ISDIR(status.st_mode))
     throw failure("it is a folder, no HDF5 file; name the files in it, as FOLDER/*.h5", EISDIR);
   if (!S_ISREG(status.st_mode)) throw failure("it is no regular file; HDF5 needs one that can be read at any position");
+  return fd;
+}
 
-  const auto bytes = static_cast<std::uint64_t>(status.st_size);
+}  // namespace
+
+file_identity identify(const std::filesystem::path& path) { return identity_of(open_regular(path).native()); }
+
+file_identity probe(const std::filesystem::path& path) {
+  const auto fd = open_regular(path);
+  const auto identity = identity_of(fd.native());
+  const auto bytes = identity.bytes;
   constexpr std::string_view signature("\x89HDF\r\n\x1a\n", 8);
   // The signature lies at 0, or after a user block of 512 bytes times a power of two (format specification, II.A).
   for (std::uint64_t at = 0; at + signature.size() <= bytes; at = at == 0 ? 512 : at * 2) {
     std::array<char, 8> found{};
     if (::pread(fd.native(), found.data(), found.size(), static_cast<off_t>(at)) != 8) break;
-    if (std::string_view(found.data(), found.size()) == signature) return identity_of(fd.native());
+    if (std::string_view(found.data(), found.size()) == signature) return identity;
   }
   refuse_format(fd.native(), bytes);
 }

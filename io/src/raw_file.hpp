@@ -1,5 +1,6 @@
 #pragma once
 
+#include "byte_source.hpp"
 #include "open_hdf5.hpp"
 
 #include <penstock/fault.hpp>
@@ -17,7 +18,7 @@ struct descriptor_traits {
 };
 
 /// A file read at positions, from many threads at once, without libhdf5.
-class raw_file {
+class raw_file final : public byte_source {
  public:
   /// Throws failure, also where the file is not the one that `expected` describes.
   raw_file(std::filesystem::path path, const file_identity& expected, fault_seam faults);
@@ -26,7 +27,7 @@ class raw_file {
 
   /// Fills `out` from `offset` on, whatever the pieces in which the system gives it. Throws failure: an error of the
   /// system, or the file ends early.
-  void read(std::uint64_t offset, std::span<std::byte> out) const;
+  void read(std::uint64_t offset, std::span<std::byte> out) const override;
 
  private:
   std::filesystem::path path_;

@@ -27,16 +27,34 @@ struct read_world {
     file_identity identity;
   };
 
+  /// The number of a file, opened raw later; the same for the same path.
+  std::size_t add_file(const std::filesystem::path& path, const file_identity& identity) {
+    for (std::size_t n = files.size(); n-- > 0;)
+      if (files[n].path == path) return n;
+    files.push_back({path, identity});
+    return files.size() - 1;
+  }
+
+  /// From here on reads are a caller's: counted, and seen by the fault seam. Samples read before were not.
+  void opened() {
+    opening = false;
+    raw.close_idle();
+    count.reset();
+  }
+
+  bool opening = true;
   fault_seam faults;
   counters count;
   std::vector<known_file> files;  ///< distinct; readers name them by number
   open_files<raw_file> raw;
   open_files<library_dataset> library;  ///< by number of dataset
+  std::size_t datasets = 0;             ///< numbers given to datasets so far
   std::unique_ptr<chunk_cache> cache;   ///< null where nothing is kept
 
   std::shared_ptr<raw_file> open_raw(std::size_t file) {
-    return raw.acquire(file,
-                       [&] { return std::make_shared<raw_file>(files[file].path, files[file].identity, faults); });
+    return raw.acquire(file, [&] {
+      return std::make_shared<raw_file>(files[file].path, files[file].identity, opening ? nullptr : faults);
+    });
   }
 };
 

@@ -54,12 +54,13 @@ struct row_reader::impl {
   impl(std::vector<location> where, const read_options& options) : world(options) {
     if (where.empty()) throw std::invalid_argument("a row_reader needs one dataset or more; the list is empty");
     open_files = std::max<std::size_t>(options.open_files, 1);
+    allow_missing_sources = options.allow_missing_sources;
     for (auto& l : where) {
       const auto context = place(l, {});
       with_context(context, [&] { add(std::move(l)); });
     }
     current = {};
-    world.count.reset();  // opening reads samples
+    world.opened();
     sum_up();
   }
 
@@ -69,6 +70,7 @@ struct row_reader::impl {
 
   void add(location where);
   void open_file_of(const location& where);
+  source_file file_of(const open_dataset& dataset);
   void sum_up();
   std::size_t cache_slots(const read_resources& resources) const noexcept;
   std::vector<memory_item> memory(const read_resources& resources) const;
@@ -82,13 +84,15 @@ struct row_reader::impl {
   std::vector<open_segment> opened;
   std::uint64_t rows = 0;
   std::size_t open_files = 1;
+  bool allow_missing_sources = false;
   reader_memory needs;  // the largest of each, but the sums of what is held
   std::unique_ptr<scratch_pool> scratches;
   std::once_flag reserved;
 
   struct {
     std::filesystem::path path;
-    file_id file;
+    file_id file, linked;
+    std::size_t number = 0;
   } current;  // while opening: segments of one file follow each other
 };
 
@@ -100,13 +104,24 @@ void row_reader::impl::open_file_of(const location& where) {
   const auto identity = probe(where.file);
   current.file = open_hdf5(where.file);
   current.path = where.file;
-  world.files.push_back({where.file, identity});
+  current.number = world.add_file(where.file, identity);
+}
+
+/// A link may lead into another file.
+source_file row_reader::impl::file_of(const open_dataset& dataset) {
+  const library_guard guard;
+  std::string name(4096, '\0');
+  const auto length = checked(H5Fget_name(dataset.id.native(), name.data(), name.size()), "its file has no name");
+  name.resize(std::min(static_cast<std::size_t>(length), name.size() - 1));
+  if (std::filesystem::path(name) == current.path) return {current.number, current.number, current.file.native()};
+  current.linked.reset(checked(H5Iget_file_id(dataset.id.native()), "its file cannot be found"));
+  return {world.add_file(name, probe(name)), current.number, current.linked.native()};
 }
 
 void row_reader::impl::add(location where) {
   open_file_of(where);
-  const auto dataset = open_dataset(current.file.native(), where.dataset);
-  const auto d = std::make_shared<const dataset_description>(describe_dataset(dataset.native(), where.dataset));
+  const open_dataset dataset(current.file.native(), where.dataset);
+  const auto d = std::make_shared<const dataset_description>(describe_dataset(dataset));
   if (!d->info.unreadable.empty())
     throw failure(fmt::format("{} is not read: {}", d->info.type_text, d->info.unreadable));
   auto mine = format_of(*d);
@@ -124,8 +139,13 @@ void row_reader::impl::add(location where) {
   if (__builtin_add_overflow(rows, s.rows, &rows) ||
       __builtin_mul_overflow(rows, std::max<std::uint64_t>(format.bytes, 1), &total_bytes))
     throw failure("the field has more rows than can be counted");
-  o.reader =
-      open_reader(world, world.files.size() - 1, segments.size(), current.file.native(), dataset.native(), d, s.info);
+  o.reader = open_reader(world, file_of(dataset), dataset, d, s.info);
+  if (!allow_missing_sources && !s.info.missing_sources.empty())
+    throw failure(fmt::format(
+        "it is virtual, and {} of its sources are missing, the first {}; their values would be fill values: "
+        "set read_options::allow_missing_sources to read them so",
+        s.info.missing_sources.size(), s.info.missing_sources.front()));
+
   o.text_padding = d->value.text_padding;
   segments.push_back(std::move(s));
   opened.push_back(std::move(o));

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "box.hpp"
+#include "byte_source.hpp"
 #include "counters.hpp"
-#include "raw_file.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace penstock::io {
 
-/// Reads of one file that go straight to where the bytes belong; neighbours in file and memory become one.
+/// Reads of one source that go straight to where the bytes belong; neighbours in file and memory become one.
 class merged_reads {
  public:
-  merged_reads(const raw_file& file, counters& count) noexcept : file_(file), count_(count) {}
+  merged_reads(const byte_source& file, counters& count) noexcept : file_(file), count_(count) {}
 
   void add(std::uint64_t offset, std::span<std::byte> out);
   /// To be called at the end: what was added is read by then.
@@ -23,7 +23,7 @@ class merged_reads {
   void read_now(std::uint64_t offset, std::span<std::byte> out);
 
  private:
-  const raw_file& file_;
+  const byte_source& file_;
   counters& count_;
   std::uint64_t offset_ = 0;
   std::span<std::byte> out_;

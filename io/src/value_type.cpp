@@ -244,7 +244,7 @@ value_type describe_type(hid_t t) {
     case H5T_STRING: describe_string(value, t); break;
     case H5T_COMPOUND:
       if (!describe_complex(value, t))
-        value.refusal = "it is a compound, no array of numbers; store the columns as datasets of their own";
+        value.refusal = "it is a compound; name one of its members as a field, as DATASET[MEMBER]";
       break;
     case H5T_VLEN:
       value.refusal = "values of variable length have no fixed place in memory; pad them to a fixed length";

@@ -17,19 +17,24 @@ enum class padding { none, zeros_after_terminator, spaces };
 
 /// What one value of a dataset is, and how it is read.
 struct value_type {
-  std::optional<element_type> element;   ///< absent where it is no plain array of numbers or bytes
-  std::vector<std::uint64_t> shape;      ///< axes that a value adds to a row: of an array, of a string's bytes
-  std::string text;                      ///< for people
-  std::string refusal;                   ///< why `element` is absent, and what helps
-  std::string conversion;                ///< why libhdf5 must convert it; empty where the stored bits are the value's
-  std::size_t stored_bytes = 0;          ///< of a value in the file
-  std::size_t bytes = 0;                 ///< of a value as it is read
+  std::optional<element_type> element;  ///< absent where it is no plain array of numbers or bytes
+  std::vector<std::uint64_t> shape;     ///< axes that a value adds to a row: of an array, of a string's bytes
+  std::string text;                     ///< for people
+  std::string refusal;                  ///< why `element` is absent, and what helps
+  std::string conversion;               ///< why libhdf5 must convert it; empty where the stored bits are the value's
+  std::size_t stored_bytes = 0;         ///< from one value to the next in the file: of the whole compound, for a member
+  std::size_t offset = 0;               ///< of the member in its compound
+  std::size_t bytes = 0;                ///< of a value as it is read
   padding text_padding = padding::none;  ///< of strings; reading gives zeros in its place, as h5py does
   type_id memory;                        ///< in which libhdf5 reads it, so that both paths give the same bytes
 };
 
 /// Describes a datatype. Throws failure where libhdf5 cannot. Needs no guard.
 value_type describe_type(hid_t type);
+
+/// Describes the member `name` of a compound (`a.b`: member b of the compound a); the exact name wins. Throws failure
+/// that names the members there are.
+value_type describe_member(hid_t type, const std::string& name);
 
 /// Puts zeros where a string's padding is, in values that lie packed in `values`.
 void clear_padding(padding kind, std::size_t value_bytes, std::span<std::byte> values) noexcept;

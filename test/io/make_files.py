@@ -335,7 +335,95 @@ def partial_chunks_unfiltered():
     expect("unfiltered_edges.h5", "/x", "direct", array)
 
 
-for make in [filters, partial_chunks_unfiltered, plain_types, layouts, indexes, missing_chunks, parts, refused, damaged]:
+def members():
+    """Members of compounds as fields; a dataset's own name wins, whatever it looks like."""
+    nested = np.dtype([("x", ">i2"), ("y", "<f8")])
+    kind = np.dtype({"names": ["id", "value", "inner", "vector", "label"], "formats": ["<i4", ">f4", nested, "(3,)<f4", "S5"], "offsets": [0, 8, 16, 32, 44], "itemsize": 56})
+    table = np.zeros(53, kind)
+    for name in ["id", "value"]:
+        table[name] = values((53,), "<f4")
+    table["inner"]["x"] = np.arange(53)
+    table["inner"]["y"] = np.arange(53) / 7
+    table["vector"] = values((53, 3), "<f4")
+    table["label"] = [f"n{n}".encode() for n in range(53)]
+    with h5py.File(os.path.join(folder, "members.h5"), "w") as f:
+        f.create_dataset("/contiguous", data=table)
+        f.create_dataset("/plain", data=table, chunks=(10,))
+        f.create_dataset("/gzip", data=table, chunks=(10,), compression="gzip", shuffle=True)
+        d = f.create_dataset("/partly", (40,), kind, chunks=(8,), fillvalue=table[5])
+        d[10:20] = table[10:20]
+        f.create_dataset("/wide", data=table[:48].reshape(12, 4), chunks=(5, 3), compression="gzip")
+        f.create_dataset("/gzip[id]x", data=np.arange(4))
+        f.create_dataset("/names", data=np.zeros(2, [("a.b", "<i4"), ("c", "<i4")]))
+        f.create_dataset("/odd[name]", data=np.arange(5, dtype="<i2"))
+    partly = np.full(40, table[5], kind)
+    partly[10:20] = table[10:20]
+    for name, array in {"/contiguous": table, "/plain": table, "/gzip": table, "/partly": partly, "/wide": table[:48].reshape(12, 4)}.items():
+        for member in ["id", "value", "vector", "label"]:
+            expect("members.h5", f"{name}[{member}]", "direct", array[member])
+        expect("members.h5", f"{name}[inner.x]", "direct", array["inner"]["x"])
+        expect("members.h5", f"{name}[inner.y]", "direct", array["inner"]["y"])
+    expect("members.h5", "/names[a.b]", "direct", np.zeros(2, "<i4"))
+    expect("members.h5", "/odd[name]", "direct", np.arange(5, dtype="<i2"))
+
+
+def external_files():
+    array = values((30, 6), ">i4")
+    data = array.tobytes()
+    names = [os.path.join(folder, f"external{n}.raw") for n in range(2)]
+    with open(names[0], "wb") as out:
+        out.write(b"header" + data[:100])
+    with open(names[1], "wb") as out:
+        out.write(data[100:-50])  # the rest reads as zeros
+    with h5py.File(os.path.join(folder, "external.h5"), "w") as f:
+        f.create_dataset("/x", array.shape, ">i4", external=[(names[0], 6, 100), (names[1], 0, h5py.h5f.UNLIMITED)])
+    expect("external.h5", "/x", "direct", np.frombuffer(data[:-50] + bytes(50), ">i4").reshape(array.shape))
+
+
+def virtual_datasets():
+    whole = values((64, 6), "<f4")
+    for n in range(16):
+        with h5py.File(os.path.join(folder, f"source{n}.h5"), "w") as f:
+            options = {"chunks": (3, 6), "compression": "gzip"} if n % 2 else {}
+            f.create_dataset("/x", data=whole[4 * n : 4 * n + 4], **options)
+            f.create_dataset("/every", data=whole[n::16])
+            f.create_dataset("/image", data=whole[n].reshape(2, 3))
+            f.create_dataset("/doubles", data=whole[4 * n : 4 * n + 4].astype("<f8"))
+    with h5py.File(os.path.join(folder, "virtual.h5"), "w", libver="latest") as f:
+        def make(name, shape, place, source="/x", count=16, fill=None):
+            made = h5py.VirtualLayout(shape, "<f4")
+            for n in range(count):
+                with h5py.File(os.path.join(folder, f"source{n}.h5"), "r") as g:
+                    from_shape = g[source].shape
+                made[place(n)] = h5py.VirtualSource(f"source{n}.h5", source, from_shape)
+            f.create_virtual_dataset(name, made, fillvalue=fill)
+
+        make("/stacked", (64, 6), lambda n: slice(4 * n, 4 * n + 4))
+        make("/interleaved", (64, 6), lambda n: slice(n, 64, 16), "/every")
+        make("/images", (16, 2, 3), lambda n: n, "/image")
+        make("/gaps", (70, 8), lambda n: (slice(4 * n, 4 * n + 4), slice(1, 7)), count=15, fill=9)
+        make("/side_by_side", (4, 96), lambda n: (slice(None), slice(6 * n, 6 * n + 6)))
+        make("/converted", (64, 6), lambda n: slice(4 * n, 4 * n + 4), "/doubles")
+        part = h5py.VirtualLayout((6, 2), "<f4")
+        part[:3] = h5py.VirtualSource("source1.h5", "/x", (4, 6))[1:4, 2:4]
+        part[3:] = h5py.VirtualSource(".", "/stacked", (64, 6))[10:13, 4:6]
+        f.create_virtual_dataset("/parts", part)
+        absent = h5py.VirtualLayout((8, 6), "<f4")
+        absent[:4] = h5py.VirtualSource("source0.h5", "/x", (4, 6))
+        absent[4:] = h5py.VirtualSource("nowhere.h5", "/x", (4, 6))
+        f.create_virtual_dataset("/absent", absent)
+    gaps = np.full((70, 8), 9, "<f4")
+    gaps[:60, 1:7] = whole[:60]
+    expect("virtual.h5", "/stacked", "direct", whole)
+    expect("virtual.h5", "/interleaved", "direct", whole)
+    expect("virtual.h5", "/images", "direct", whole[:16].reshape(16, 2, 3))
+    expect("virtual.h5", "/gaps", "direct", gaps)
+    expect("virtual.h5", "/side_by_side", "direct", np.concatenate(np.split(whole, 16), axis=1))
+    expect("virtual.h5", "/converted", "locked", whole)
+    expect("virtual.h5", "/parts", "direct", np.concatenate([whole[5:8, 2:4], whole[10:13, 4:6]]))
+
+
+for make in [members, external_files, virtual_datasets, filters, partial_chunks_unfiltered, plain_types, layouts, indexes, missing_chunks, parts, refused, damaged]:
     make()
 with open(os.path.join(folder, "list.txt"), "w") as out:
     out.writelines("\t".join(line) + "\n" for line in lines)

@@ -170,6 +170,25 @@ BOOST_AUTO_TEST_CASE(links_lead_to_their_datasets) {
   BOOST_CHECK_THROW(open("refused.h5", "/dangling"), io::error);
 }
 
+BOOST_AUTO_TEST_CASE(a_virtual_dataset_without_a_source_is_refused_unless_fill_values_are_allowed) {
+  const std::vector<io::location> absent{{made_folder() / "virtual.h5", "/absent"}};
+  BOOST_CHECK_EXCEPTION(io::row_reader{absent}, io::error, [](const io::error& e) {
+    return std::string(e.what()).find("nowhere.h5:/x") != std::string::npos;
+  });
+  const io::row_reader reader(absent, {.allow_missing_sources = true, .faults = {}});
+  BOOST_TEST(reader.segments()[0].info.missing_sources.size() == 1);
+  const auto rows = rows_of(reader, 4, 4);
+  BOOST_TEST(std::all_of(rows.begin(), rows.end(), [](std::byte b) { return b == std::byte{0}; }));
+}
+
+BOOST_AUTO_TEST_CASE(a_member_that_is_not_there_names_those_that_are) {
+  BOOST_CHECK_EXCEPTION(open("members.h5", "/gzip[nothing]"), io::error, [](const io::error& e) {
+    return std::string(e.what()).find("id, value, inner, vector, label") != std::string::npos;
+  });
+  BOOST_CHECK_THROW(open("members.h5", "/names[c][d]"), io::error);
+  BOOST_CHECK_THROW(open("members.h5", "/nothing[id]"), io::error);
+}
+
 BOOST_AUTO_TEST_CASE(damaged_chunks_are_told_with_their_rows_and_others_are_read) {
   for (const auto& [name, first] : {std::pair<std::string, std::uint64_t>{"/gzip", 40}, {"/fletcher", 24}}) {
     const auto reader = open("damaged.h5", name);

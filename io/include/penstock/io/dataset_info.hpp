@@ -45,8 +45,9 @@ struct dataset_info {
   std::vector<filter> filters;
   std::uint64_t stored_bytes = 0;
   io::access access = io::access::locked;
-  std::string reason;      ///< why this access, one clause
-  std::string unreadable;  ///< why its values cannot be read and what helps; empty where they can
+  std::string reason;                        ///< why this access, one clause
+  std::vector<std::string> missing_sources;  ///< of a virtual dataset: FILE:DATASET of sources that are not there
+  std::string unreadable;                    ///< why its values cannot be read and what helps; empty where they can
 };
 
 std::string_view name_of(layout) noexcept;

@@ -16,7 +16,9 @@ namespace penstock::io {
 
 struct read_options {
   std::size_t open_files = 64;  ///< at most so many files are held open at once
-  fault_seam faults;            ///< for tests
+  /// Read virtual datasets whose sources are not all there: what is missing gives fill values, as in libhdf5.
+  bool allow_missing_sources = false;
+  fault_seam faults;  ///< for tests
 };
 
 /// The bulk host memory that reading takes: planned first, then allocated once by row_reader::reserve.

@@ -1,0 +1,49 @@
+#include "external_bytes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+
+namespace penstock::io {
+
+external_bytes::external_bytes(read_world& world, hid_t creation, std::size_t files) : world_(world) {
+  const library_guard guard;
+  std::uint64_t first = 0;
+  for (std::size_t n = 0; n < files; ++n) {
+    std::array<char, PATH_MAX + 1> name{};
+    off_t offset = 0;
+    hsize_t bytes = 0;
+    checked(H5Pget_external(creation, static_cast<unsigned>(n), name.size() - 1, name.data(), &offset, &bytes),
+            "its external files cannot be read");
+    if (offset < 0) throw failure("an external file starts before its beginning; the header is damaged");
+    const std::filesystem::path path = name.data();
+    part p;
+    p.file = world_.add_file(path, identify(path));
+    p.offset = static_cast<std::uint64_t>(offset);
+    p.bytes = std::min<std::uint64_t>(bytes, ~std::uint64_t{0} - first);  // the last may be unlimited
+    p.first = first;
+    first += p.bytes;
+    parts_.push_back(p);
+  }
+}
+
+void external_bytes::read(std::uint64_t offset, std::span<std::byte> out) const {
+  for (const auto& p : parts_) {
+    if (out.empty()) return;
+    if (offset < p.first || offset - p.first >= p.bytes) continue;
+    const auto within = offset - p.first;
+    const auto some = out.first(std::min<std::uint64_t>(out.size(), p.bytes - within));
+    const auto file = world_.open_raw(p.file);
+    const auto start = p.offset + within;
+    const auto there = start < file->bytes() ? std::min<std::uint64_t>(some.size(), file->bytes() - start) : 0;
+    if (there > 0) file->read(start, some.first(there));
+    std::fill(some.begin() + static_cast<std::ptrdiff_t>(there), some.end(), std::byte{0});
+    out = out.subspan(some.size());
+    offset += some.size();
+  }
+  if (!out.empty()) throw failure("its external files hold fewer bytes than its shape; the header is damaged");
+}
+
+}  // namespace penstock::io

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "byte_source.hpp"
+#include "read_world.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace penstock::io {
+
+/// The bytes of a contiguous dataset that lie in raw files beside the HDF5 file, one part after the other.
+class external_bytes final : public byte_source {
+ public:
+  /// Finds the files that the creation properties name; relative paths start at the working directory, as in libhdf5.
+  /// Throws failure.
+  external_bytes(read_world& world, hid_t creation, std::size_t files);
+
+  /// What lies past the end of a file reads as zeros, as in libhdf5.
+  void read(std::uint64_t offset, std::span<std::byte> out) const override;
+
+ private:
+  struct part {
+    std::size_t file = 0;
+    std::uint64_t offset = 0, bytes = 0;  // in that file
+    std::uint64_t first = 0;              // in the dataset
+  };
+
+  read_world& world_;
+  std::vector<part> parts_;
+};
+
+}  // namespace penstock::io

@@ -1,0 +1,42 @@
+#include "describe.hpp"
+
+#include <fmt/format.h>
+
+namespace penstock::io {
+namespace {
+
+dataset_id open_exactly(hid_t file, const std::string& path) {
+  const object_id object(H5Oopen(file, path.c_str(), H5P_DEFAULT));
+  if (!object) {
+    const auto messages = library_messages();
+    const auto last = messages.substr(messages.rfind('\n') + 1);
+    const bool missing =
+        messages.find("doesn't exist") != std::string::npos || messages.find("not found") != std::string::npos;
+    throw failure(missing ? "there is no such dataset in the file"
+                          : fmt::format("it cannot be opened ({}); check the file with h5dump -H", last),
+                  0, messages);
+  }
+  if (H5Iget_type(object.native()) == H5I_GROUP)
+    throw failure("it is a group, no dataset; name one of the datasets in it");
+  dataset_id dataset(H5Dopen2(file, path.c_str(), H5P_DEFAULT));
+  if (!dataset) throw failure("it is no dataset that can be opened", 0, library_messages());
+  return dataset;
+}
+
+}  // namespace
+
+open_dataset::open_dataset(hid_t file, const std::string& name) : path(name), object(name) {
+  const library_guard guard;
+  try {
+    id = open_exactly(file, name);
+  } catch (const failure&) {
+    // A dataset's own name may end like that: it was tried first.
+    const auto bracket = name.ends_with(']') ? name.rfind('[') : std::string::npos;
+    if (bracket == std::string::npos || bracket == 0) throw;
+    object = name.substr(0, bracket);
+    member = name.substr(bracket + 1, name.size() - bracket - 2);
+    id = open_exactly(file, object);
+  }
+}
+
+}  // namespace penstock::io

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "identifier.hpp"
+
+#include <cstdint>
+#include <optional>
+
+namespace penstock::io {
+
+/// File access properties with a file driver of our own: positioned reads, no writing, and no locks at all.
+///
+/// libhdf5's POSIX driver can be told not to lock, but HDF5 1.10 forgets that for files which it opens itself (sources
+/// of virtual datasets), refuses a file that is open with another such setting, and then gives fill values for the
+/// source without an error. A driver that knows no locks is passed on to those files, and every file has the same
+/// setting.
+property_id read_only_access();
+
+/// Notes where libhdf5 reads raw data of a file that was opened with read_only_access, and skips the transfer: then
+/// H5Dread_chunk is a lookup of a chunk's address, and unlike H5Dget_chunk_info of HDF5 1.10 one that does not scan.
+/// Every call needs the library guard, from the constructor to the destructor.
+class noted_reads {
+ public:
+  explicit noted_reads(hid_t file);
+  ~noted_reads();
+  noted_reads(const noted_reads&) = delete;
+  noted_reads& operator=(const noted_reads&) = delete;
+
+  struct transfer {
+    std::uint64_t address = 0, bytes = 0;
+  };
+  void clear() noexcept;
+  /// The read since clear(); nothing where there was none, or more than one.
+  std::optional<transfer> only() const noexcept;
+
+ private:
+  void* driver_file_ = nullptr;  // libhdf5 owns it, with the file
+};
+
+}  // namespace penstock::io

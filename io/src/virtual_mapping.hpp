@@ -1,0 +1,32 @@
+#pragma once
+
+#include "box.hpp"
+#include "identifier.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace penstock::io {
+
+/// A part of a virtual dataset and the part of a source that it shows: value by value, along each axis of the virtual
+/// one.
+struct virtual_mapping {
+  std::string file, dataset;  ///< as they are written; "." is the virtual dataset's own file
+  box target;                 ///< in the virtual dataset: start, and number of positions, `step` apart
+  extents step{};
+  bool whole_source = false;  ///< the source's own shape says how much
+  box source;
+  std::array<std::size_t, max_rank> target_axis{};  ///< of each axis of the source that is longer than 1
+
+  /// Fits the mapping to the source as it is: pairs the axes longer than 1. False where the source is smaller than the
+  /// mapping, or shaped otherwise.
+  bool resolve(const std::vector<std::uint64_t>& source_shape);
+};
+
+/// The mappings in the creation properties. Nothing where one is not made of boxes that are fixed: names with %b,
+/// unlimited or irregular selections, several blocks of more than one index.
+std::optional<std::vector<virtual_mapping>> read_virtual_mappings(hid_t creation);
+
+}  // namespace penstock::io

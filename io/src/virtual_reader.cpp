@@ -1,0 +1,81 @@
+#include "virtual_reader.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace penstock::io {
+namespace {
+
+constexpr std::size_t most_compared = 512;  // mappings, each with each
+
+}  // namespace
+
+virtual_reader::virtual_reader(const dataset_description& d, std::vector<part> parts)
+    : parts_(std::move(parts)), fill_value_(d.fill_value), values_(d.values()), covered_(covered()) {}
+
+bool virtual_reader::covered() const {
+  if (parts_.size() > most_compared) return false;
+  std::uint64_t values = 0;
+  for (std::size_t a = 0; a < parts_.size(); ++a) {
+    const auto& m = parts_[a].mapping;
+    if (!parts_[a].reader) return false;
+    for (std::size_t k = 0; k < m.target.rank; ++k)
+      if (m.step[k] != 1 && m.target.count[k] > 1) return false;
+    for (std::size_t b = 0; b < a; ++b)
+      if (!intersection(m.target, parts_[b].mapping.target).empty()) return false;
+    values += m.target.values();
+  }
+  return values == values_;
+}
+
+reader_memory virtual_reader::memory() const {
+  reader_memory all;
+  std::map<std::uint64_t, std::size_t> cut;  // sources that lie side by side are cut together
+  for (const auto& p : parts_) {
+    if (!p.reader) continue;
+    const auto m = p.reader->memory();
+    all.scratch.include(m.scratch);
+    all.index_bytes += m.index_bytes;
+    all.staged_bytes += m.staged_bytes;
+    all.library_bytes = std::max(all.library_bytes, m.library_bytes);
+    all.chunk_bytes = std::max(all.chunk_bytes, m.chunk_bytes);
+    cut[p.mapping.target.start[0]] += m.cut_chunks;
+  }
+  for (const auto& [start, chunks] : cut) all.cut_chunks = std::max(all.cut_chunks, chunks);
+  return all;
+}
+
+void virtual_reader::read(const read_request& request, scratch& s) const {
+  if (!covered_) fill_box(request.part.count, request.part.rank, request.strides, fill_value_, request.out);
+  for (const auto& p : parts_)
+    if (p.reader) read_part(p, request, s);
+}
+
+void virtual_reader::read_part(const part& p, const read_request& request, scratch& s) const {
+  const auto& m = p.mapping;
+  extents first{}, count{};  // of the mapping's positions, along the axes of the virtual dataset
+  std::byte* out = request.out;
+  for (std::size_t k = 0; k < m.target.rank; ++k) {
+    const auto start = m.target.start[k], step = m.step[k];
+    const auto wanted = request.part.start[k], wanted_end = wanted + request.part.count[k];
+    first[k] = wanted > start ? (wanted - start + step - 1) / step : 0;
+    const auto end = wanted_end > start ? std::min(m.target.count[k], (wanted_end - start + step - 1) / step) : 0;
+    if (end <= first[k]) return;
+    count[k] = end - first[k];
+    out += (start + first[k] * step - wanted) * request.strides[k];
+  }
+  read_request from;
+  from.part = m.source;
+  from.out = out;
+  for (std::size_t k = 0; k < m.source.rank; ++k) {
+    if (m.source.count[k] == 1) continue;
+    const auto t = m.target_axis[k];
+    from.part.start[k] = m.source.start[k] + first[t];
+    from.part.count[k] = count[t];
+    from.strides[k] = request.strides[t] * m.step[t];
+    if (t == request.row_axis) from.row_axis = k;
+  }
+  p.reader->read(from, s);
+}
+
+}  // namespace penstock::io

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "dataset_reader.hpp"
+#include "describe.hpp"
+#include "virtual_mapping.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace penstock::io {
+
+/// Reads a virtual dataset from its sources, each in its own way.
+class virtual_reader final : public dataset_reader {
+ public:
+  struct part {
+    virtual_mapping mapping;
+    std::unique_ptr<dataset_reader> reader;  ///< null where the source is absent: fill values
+  };
+  virtual_reader(const dataset_description& description, std::vector<part> parts);
+
+  reader_memory memory() const override;
+  void read(const read_request& request, scratch& s) const override;
+
+ private:
+  void read_part(const part& p, const read_request& request, scratch& s) const;
+  bool covered() const;
+
+  std::vector<part> parts_;
+  std::vector<std::byte> fill_value_;
+  std::uint64_t values_;
+  bool covered_;  // every value has a source: no fill values are needed
+};
+
+}  // namespace penstock::io
