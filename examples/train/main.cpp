@@ -12,8 +12,10 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 
 namespace {
@@ -23,6 +25,16 @@ namespace ps = penstock;
 /// Bytes of a row as the files store it.
 std::size_t stored_row_bytes(const examples::labelled_rows& rows) {
   return ps::io::row_reader(rows.x).row_bytes() + ps::io::row_reader(rows.y).row_bytes();
+}
+
+/// Refuses a checkpoint that could not be written, before anything is trained.
+void check_checkpoint(const std::string& file) {
+  namespace fs = std::filesystem;
+  if (file.empty()) return;
+  const fs::path folder = fs::absolute(file).parent_path();
+  if (!fs::is_directory(folder))
+    throw std::invalid_argument(
+        fmt::format("--checkpoint {}: there is no folder {}; make it first", file, folder.string()));
 }
 
 /// The run itself: epochs from where the trainer stands.
@@ -124,6 +136,7 @@ int main(int argc, char** argv) {
   int stopped_by = 0;
   const int code = examples::run_program(app, argc, argv, [&] {
     const examples::stop_on_signal signals;
+    check_checkpoint(o.checkpoint);
     const auto data = examples::find_data(o);
     o.order = examples::order_of(data.training, o);
     auto session = examples::plan_session(o, data);

@@ -28,10 +28,10 @@ void add_model_options(CLI::App& app, train_options& o) {
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--batch-rows,--batch-size", o.batch_rows, "Rows that go through the model at once")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 30))
       ->capture_default_str();
   app.add_option("--accumulate", o.accumulate, "Batches of one step of the optimizer")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 30))
       ->capture_default_str();
   app.add_option("--epochs", o.epochs, "Passes over the training set, those before a resume included")
       ->capture_default_str();

@@ -21,8 +21,10 @@ std::size_t elements_of(const penstock::pipeline::field_shape& field) {
 }
 
 train::trainer_options trainer_of(const train_options& o, std::size_t inputs, std::size_t classes) {
+  // Before the aggregate: GCC 12 destroys what it has made of one twice where an initialiser throws (its bug 66139).
+  const train::optimizer_options optimizer = optimizer_of(o);
   train::stage_options stage{.model = {.inputs = inputs, .hidden = o.hidden, .classes = classes},
-                             .optimizer = optimizer_of(o),
+                             .optimizer = optimizer,
                              .rows = o.batch_rows,
                              .seed = o.order.seed,
                              .non_finite = o.skip_non_finite ? train::non_finite::skip : train::non_finite::fail,

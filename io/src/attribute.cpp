@@ -44,8 +44,8 @@ std::optional<std::string> read_attribute(const std::filesystem::path& file, std
                                           std::string_view name) {
   const error_context context{
       .file = file.string(), .dataset = std::string(object_path), .rows = {}, .hdf5 = {}, .system = 0};
+  with_context({.file = file.string()}, [&] { probe(file); });
   return with_context(context, [&]() -> std::optional<std::string> {
-    probe(file);
     const library_guard guard;
     const file_id opened = open_hdf5(file);
     if (!leads_somewhere(opened.native(), object_path)) return std::nullopt;

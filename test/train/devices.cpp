@@ -110,7 +110,6 @@ void compare(const shape& s, const train::optimizer_options& optimizer, double t
   BOOST_TEST(on_host.running.rows == on_cuda.running.rows);
   for (auto* each : {&host, &cuda}) each->stage.update(1e-3);
   BOOST_TEST(cuda.stage.progress().steps == 1u);
-  // AdamW's first step is the learning rate times about the gradient's sign: compared on what it is a step from.
   BOOST_TEST(distance(host.item("train: parameters"), cuda.item("train: parameters")) < 20 * tolerance);
   for (auto* each : {&host, &cuda}) {
     each->stage.reset();
@@ -127,7 +126,9 @@ BOOST_AUTO_TEST_SUITE(devices)
 BOOST_AUTO_TEST_CASE(cuda_agrees_with_the_host_in_float32, test::on_gpu()) {
   for (const shape& s : shapes) {
     BOOST_TEST_CONTEXT(s) {
-      compare<float>(s, train::adamw{}, 5e-6);
+      // A large epsilon: with a small one the first step is the gradient's sign, whose rounding is as large as the
+      // step.
+      compare<float>(s, train::adamw{.epsilon = 1e-2}, 5e-6);
       compare<float>(s, train::sgd{.momentum = 0.9, .nesterov = true, .weight_decay = 0.1}, 5e-6);
     }
   }
@@ -136,7 +137,7 @@ BOOST_AUTO_TEST_CASE(cuda_agrees_with_the_host_in_float32, test::on_gpu()) {
 BOOST_AUTO_TEST_CASE(cuda_agrees_with_the_host_in_float64, test::on_gpu()) {
   for (const shape& s : shapes) {
     BOOST_TEST_CONTEXT(s) {
-      compare<double>(s, train::adamw{}, 1e-13);
+      compare<double>(s, train::adamw{.epsilon = 1e-2}, 1e-13);
       compare<double>(s, train::sgd{.momentum = 0}, 1e-13);
     }
   }
