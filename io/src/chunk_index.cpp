@@ -42,6 +42,22 @@ bool addresses_lack_user_block() {
   return major == 1 && (minor < 14 || (minor == 14 && release < 4));
 }
 
+bool lists_wrong_coordinates(hid_t dataset) {
+  const library_guard guard;
+  const space_id space(checked(H5Dget_space(dataset), "its shape cannot be read"));
+  std::array<hsize_t, max_rank> now{}, most{};
+  const int rank =
+      checked(H5Sget_simple_extent_dims(space.native(), now.data(), most.data()), "its shape cannot be read");
+  const auto end = most.begin() + rank;
+  return std::count(most.begin(), end, H5S_UNLIMITED) == 1 && most[0] != H5S_UNLIMITED;
+}
+
+std::vector<chunk_entry> build_chunk_index(hid_t dataset, const chunk_grid& grid) {
+  if (!lists_wrong_coordinates(dataset))
+    if (auto all = iterate_chunks(dataset, grid)) return std::move(*all);
+  return probe_chunks(dataset, grid);
+}
+
 std::vector<chunk_index::numbered> list_stored_chunks(hid_t dataset, const chunk_grid& grid, std::uint64_t user_block,
                                                       std::uint64_t most) {
   const library_guard guard;
@@ -71,7 +87,7 @@ std::vector<chunk_index::numbered> list_stored_chunks(hid_t dataset, const chunk
 }
 
 bool agrees_with_library(const chunk_index& index, hid_t dataset, const chunk_grid& grid, std::uint64_t user_block) {
-  if (grid.chunks() == 0) return true;
+  if (grid.chunks() == 0 || lists_wrong_coordinates(dataset)) return true;
   const library_guard guard;
   for (const auto n : {std::uint64_t{0}, grid.chunks() / 2, grid.chunks() - 1}) {
     const auto offset = offset_of(n, grid);

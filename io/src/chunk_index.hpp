@@ -4,6 +4,7 @@
 #include "identifier.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace penstock::io {
@@ -49,10 +50,18 @@ class chunk_index {
 /// More chunks than this (1 GiB of index) are left to libhdf5.
 inline constexpr std::uint64_t max_indexed_chunks = std::uint64_t{1} << 26;
 
-/// Asks libhdf5 for all chunks. The dataset's file was opened with read_only_access. Throws failure. Made by
-/// H5Dchunk_iter where the library has it (chunk_index_iterate.cpp), else by noting where H5Dread_chunk reads
-/// (chunk_index_probe.cpp).
+/// Asks libhdf5 for all chunks. The dataset's file was opened with read_only_access. Throws failure.
 std::vector<chunk_entry> build_chunk_index(hid_t dataset, const chunk_grid& grid);
+
+/// By H5Dchunk_iter; nothing where this libhdf5 has none.
+std::optional<std::vector<chunk_entry>> iterate_chunks(hid_t dataset, const chunk_grid& grid);
+/// By noting where H5Dread_chunk reads each.
+std::vector<chunk_entry> probe_chunks(hid_t dataset, const chunk_grid& grid);
+
+/// Whether libhdf5 may list chunks under wrong coordinates: of a dataset with one unlimited axis that is not the first,
+/// in the newest format, it keeps the axes in another order, and H5Dget_chunk_info (seen in 1.10.8) does not put them
+/// back.
+bool lists_wrong_coordinates(hid_t dataset);
 
 /// The few chunks that are stored, by H5Dget_chunk_info: for datasets of which almost nothing is written. Nothing where
 /// there are more than a few. `user_block`: of the file.

@@ -25,7 +25,7 @@ struct collector {
 
 }  // namespace
 
-std::vector<chunk_entry> build_chunk_index(hid_t dataset, const chunk_grid& grid) {
+std::optional<std::vector<chunk_entry>> iterate_chunks(hid_t dataset, const chunk_grid& grid) {
   const library_guard guard;
   collector all;
   all.index.resize(grid.chunks());

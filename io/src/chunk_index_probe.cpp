@@ -31,7 +31,7 @@ chunk_entry look_up(noted_reads& reads, hid_t dataset, const hsize_t* offset) {
 
 }  // namespace
 
-std::vector<chunk_entry> build_chunk_index(hid_t dataset, const chunk_grid& grid) {
+std::vector<chunk_entry> probe_chunks(hid_t dataset, const chunk_grid& grid) {
   const library_guard guard;
   const file_id file(checked(H5Iget_file_id(dataset), "its file cannot be found"));
   noted_reads reads(file.native());

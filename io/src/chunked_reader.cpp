@@ -61,13 +61,23 @@ bool chunked_reader::is_plain(const chunk_entry& entry, const box& inside) const
 
 void chunked_reader::read(const read_request& request, scratch& s) const { pass(*this, request, s).run(); }
 
-std::optional<box> chunked_reader::first_chunk() const {
-  std::optional<box> first;
-  index_.visit_stored([&](std::uint64_t number, const chunk_entry&) {
-    first = grid_.inside(grid_.position(number));
-    return false;
-  });
-  return first;
+std::vector<box> chunked_reader::sample_chunks(std::size_t most) const {
+  std::vector<std::uint64_t> numbers;
+  const auto add_first_from = [&](std::uint64_t start) {
+    index_.visit_stored([&](std::uint64_t number, const chunk_entry&) {
+      if (number < start) return true;
+      numbers.push_back(number);
+      return false;
+    });
+  };
+  add_first_from(0);
+  if (most > 1) {
+    add_first_from(grid_.chunks() / 2);
+    add_first_from(grid_.chunks() - 1);
+  }
+  std::vector<box> parts;
+  for (const auto number : numbers) parts.push_back(grid_.inside(grid_.position(number)));
+  return parts;
 }
 
 }  // namespace penstock::io

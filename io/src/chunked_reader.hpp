@@ -19,8 +19,8 @@ class chunked_reader final : public dataset_reader {
   reader_memory memory() const override;
   void read(const read_request& request, scratch& s) const override;
 
-  /// The first chunk that is stored.
-  std::optional<box> first_chunk() const;
+  /// The first stored chunk, and with `most` over 1 those in the middle and at the end.
+  std::vector<box> sample_chunks(std::size_t most) const;
 
  private:
   class pass;  // one read

@@ -14,22 +14,24 @@ namespace penstock::io {
 namespace {
 
 constexpr std::uint64_t begin_bytes = 64 << 10;
+constexpr std::size_t small_sample = std::size_t{4} << 20;
 constexpr std::size_t largest_sample = std::size_t{256} << 20;
 constexpr std::uint64_t few_chunks = 1024;  // looking them up one by one takes time in the square of their number
 
-/// The first stored chunk, read by us and by libhdf5: the index leans on the library's behaviour, so it is checked.
+/// A few stored chunks, read by us and by libhdf5: the index leans on the library's behaviour, so it is checked.
 /// Where libhdf5 cannot read it (a missing plugin, damage) there is nothing to compare, and damage is told by the read
 /// that meets it.
 bool decodes_like_library(const chunked_reader& reader, hid_t dataset, const dataset_description& d) {
-  const auto part = reader.first_chunk();
-  if (!part || chunk_bytes(d) > largest_sample) return true;
-  return reads_like_library(reader, *part, dataset, d);
+  if (chunk_bytes(d) > largest_sample) return true;
+  const auto parts = reader.sample_chunks(chunk_bytes(d) > small_sample ? 1 : 3);
+  return std::all_of(parts.begin(), parts.end(),
+                     [&](const auto& p) { return reads_like_library(reader, p, dataset, d); });
 }
 
 std::optional<chunk_index> index_of(std::uint64_t file_bytes, hid_t dataset, const chunk_grid& grid,
                                     std::uint64_t user_block) {
   // A file holds fewer chunks than bytes; a header that claims many more leaves most unwritten, or lies.
-  if (grid.chunks() > file_bytes / 8 + 4096) {
+  if (grid.chunks() > file_bytes / 8 + 4096 && !lists_wrong_coordinates(dataset)) {
     auto stored = list_stored_chunks(dataset, grid, user_block, few_chunks);
     if (!stored.empty()) return chunk_index(std::move(stored));
   }
@@ -55,7 +57,7 @@ std::unique_ptr<dataset_reader> open_chunked(read_world& world, const source_fil
   auto reader =
       std::make_unique<chunked_reader>(world, file.number, file.through, world.datasets, d, grid, std::move(*index));
   if (decodes_like_library(*reader, id, *d)) return reader;
-  why = "its first chunk decodes to other bytes than libhdf5 gives";
+  why = "a chunk decodes to other bytes than libhdf5 gives";
   return nullptr;
 }
 

@@ -105,7 +105,7 @@ def layouts():
 def indexes():
     """The six chunk indexes: B-tree 1, and with the newest format single, implicit, fixed array, extensible array, B-tree 2."""
     a = values((50, 6), "<f4")
-    cases = {"single": ((50, 6), None), "fixed": ((7, 6), None), "extensible": ((7, 6), (None, 6)), "btree2": ((7, 4), (None, None))}
+    cases = {"single": ((50, 6), None), "fixed": ((7, 6), None), "extensible": ((7, 6), (None, 6)), "btree2": ((7, 4), (None, None)), "second_axis": ((7, 4), (50, None))}
     for version in ["earliest", "latest"]:
         file = f"{version}.h5"
         with h5py.File(os.path.join(folder, file), "w", libver=version) as f:
