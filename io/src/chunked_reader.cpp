@@ -34,7 +34,7 @@ chunked_reader::chunked_reader(read_world& world, std::size_t file, std::size_t 
   });
 }
 
-reader_memory chunked_reader::memory() const {
+reader_memory chunked_reader::memory(std::size_t row_axis) const {
   reader_memory m;
   m.index_bytes = index_.bytes();
   if (largest_stored_ == 0) return m;
@@ -42,12 +42,12 @@ reader_memory chunked_reader::memory() const {
     m.scratch.stored_bytes = std::min(chunk_bytes_, gather_bytes);
     return m;
   }
-  m.scratch = library_.memory().scratch;
+  m.scratch = library_.memory(row_axis).scratch;
   m.scratch.stored_bytes = std::max(largest_stored_, gather_bytes);
   m.scratch.decoded_bytes = std::max(m.scratch.decoded_bytes, chunk_bytes_);
   m.scratch.workspace = filters_.workspace(largest_stored_);
   m.chunk_bytes = chunk_bytes_;
-  m.cut_chunks = grid_.chunk_shape()[0] > 1 ? grid_.across(0) : 0;
+  m.cut_chunks = grid_.chunk_shape()[row_axis] > 1 ? grid_.across(row_axis) : 0;
   return m;
 }
 

@@ -16,7 +16,7 @@ class chunked_reader final : public dataset_reader {
   chunked_reader(read_world& world, std::size_t file, std::size_t through, std::size_t number,
                  shared_description description, chunk_grid grid, chunk_index index);
 
-  reader_memory memory() const override;
+  reader_memory memory(std::size_t row_axis) const override;
   void read(const read_request& request, scratch& s) const override;
 
   /// The first stored chunk, and with `most` over 1 those in the middle and at the end.

@@ -21,7 +21,7 @@ contiguous_reader::contiguous_reader(read_world& world, std::size_t file, const 
   strides_ = packed_strides(shape, rank_, d.value.stored_bytes);
 }
 
-reader_memory contiguous_reader::memory() const {
+reader_memory contiguous_reader::memory(std::size_t) const {
   reader_memory m;
   m.scratch.stored_bytes = std::size_t{256} << 10;  // only reads of a part of each row need it
   return m;

@@ -13,7 +13,7 @@ class contiguous_reader final : public dataset_reader {
   contiguous_reader(read_world& world, std::size_t file, const dataset_description& description,
                     std::unique_ptr<byte_source> external = nullptr);
 
-  reader_memory memory() const override;
+  reader_memory memory(std::size_t row_axis) const override;
   void read(const read_request& request, scratch& s) const override;
 
  private:

@@ -35,8 +35,8 @@ struct reader_memory {
 class dataset_reader {
  public:
   virtual ~dataset_reader() = default;
-  virtual reader_memory memory() const = 0;
-  /// Throws failure. `s` has at least the sizes of memory().scratch.
+  virtual reader_memory memory(std::size_t row_axis) const = 0;
+  /// Throws failure. `s` has at least the sizes of memory(row_axis).scratch.
   virtual void read(const read_request& request, scratch& s) const = 0;
 };
 

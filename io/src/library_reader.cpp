@@ -69,7 +69,7 @@ library_reader::library_reader(read_world& world, std::size_t file, std::size_t 
       cache_bytes_(cache_bytes_for(*description_)),
       process_(::getpid()) {}
 
-reader_memory library_reader::memory() const {
+reader_memory library_reader::memory(std::size_t) const {
   reader_memory m;
   m.scratch.decoded_bytes = std::max(spread_bytes, description_->value.bytes);
   m.library_bytes = cache_bytes_;

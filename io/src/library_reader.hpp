@@ -15,7 +15,7 @@ class library_reader final : public dataset_reader {
   /// `number` names the dataset in the world's set of open ones.
   library_reader(read_world& world, std::size_t file, std::size_t number, shared_description description);
 
-  reader_memory memory() const override;
+  reader_memory memory(std::size_t row_axis) const override;
   void read(const read_request& request, scratch& s) const override;
 
  private:

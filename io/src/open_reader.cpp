@@ -82,7 +82,7 @@ bool reads_like_library(const dataset_reader& reader, const box& part, hid_t dat
     return true;
   }
   try {
-    scratch s(reader.memory().scratch);
+    scratch s(reader.memory(0).scratch);
     reader.read({part, 0, ours.data(), packed_strides(part.count, part.rank, d.value.bytes)}, s);
   } catch (const failure&) {
     return false;

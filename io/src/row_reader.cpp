@@ -16,8 +16,8 @@ namespace {
 struct open_segment {
   std::unique_ptr<dataset_reader> reader;
   padding text_padding = padding::none;
-  std::size_t rank = 0;
-  extents shape{};
+  std::size_t row_axis = 0;
+  box part;  // of the dataset: what all rows give
 };
 
 /// What all segments of a field share.
@@ -35,10 +35,32 @@ struct row_format {
   }
 };
 
-row_format format_of(const dataset_description& d) {
+/// The part of the dataset that a location names. Throws failure where it does not lie inside.
+box part_of(const dataset_description& d, const location& where) {
+  box part;
+  part.rank = d.rank;
+  std::copy(d.info.shape.begin(), d.info.shape.end(), part.count.begin());
+  if (where.row_axis >= std::max<std::size_t>(d.rank, 1))
+    throw failure(fmt::format("axis {} cannot count its rows: it has {} axes", where.row_axis, d.rank));
+  for (const auto& r : where.region) {
+    if (r.axis >= d.rank || r.axis == where.row_axis)
+      throw failure(fmt::format("axis {} cannot be cut: it has {} axes, and axis {} counts its rows", r.axis, d.rank,
+                                where.row_axis));
+    const auto extent = d.info.shape[r.axis];
+    if (r.count == 0 || r.first > extent || r.count > extent - r.first)
+      throw failure(fmt::format("indices {} + {} of axis {} do not lie inside its extent of {}", r.first, r.count,
+                                r.axis, extent));
+    part.start[r.axis] = r.first;
+    part.count[r.axis] = r.count;
+  }
+  return part;
+}
+
+row_format format_of(const dataset_description& d, const box& part, std::size_t row_axis) {
   row_format f;
   f.element = *d.value.element;
-  f.shape.assign(d.info.shape.begin() + (d.rank > 0 ? 1 : 0), d.info.shape.end());
+  for (std::size_t k = 0; k < part.rank; ++k)
+    if (k != row_axis) f.shape.push_back(part.count[k]);
   f.value_bytes = d.value.bytes;
   f.bytes = f.value_bytes;
   for (const auto extent : f.shape)
@@ -124,17 +146,19 @@ void row_reader::impl::add(location where) {
   const auto d = std::make_shared<const dataset_description>(describe_dataset(dataset));
   if (!d->info.unreadable.empty())
     throw failure(fmt::format("{} is not read: {}", d->info.type_text, d->info.unreadable));
-  auto mine = format_of(*d);
+  const auto part = part_of(*d, where);
+  auto mine = format_of(*d, part, where.row_axis);
   if (segments.empty())
     format = std::move(mine);
   else if (!mine.same_as(format))
     throw failure(
         fmt::format("its rows are {}, but those of {}:{} are {}; the datasets of a field need one type and row shape",
                     mine.text(), segments[0].where.file.string(), segments[0].where.dataset, format.text()));
-  segment s{std::move(where), rows, d->rank > 0 ? d->info.shape[0] : 1, d->info};
+  const auto row_axis = where.row_axis;
+  segment s{std::move(where), rows, d->rank > 0 ? part.count[row_axis] : 1, d->info};
   open_segment o;
-  o.rank = d->rank;
-  std::copy(d->info.shape.begin(), d->info.shape.end(), o.shape.begin());
+  o.row_axis = row_axis;
+  o.part = part;
   std::uint64_t total_bytes = 0;
   if (__builtin_add_overflow(rows, s.rows, &rows) ||
       __builtin_mul_overflow(rows, std::max<std::uint64_t>(format.bytes, 1), &total_bytes))
@@ -153,7 +177,7 @@ void row_reader::impl::add(location where) {
 
 void row_reader::impl::sum_up() {
   for (const auto& o : opened) {
-    const auto m = o.reader->memory();
+    const auto m = o.reader->memory(o.row_axis);
     needs.scratch.include(m.scratch);
     needs.index_bytes += m.index_bytes;
     needs.staged_bytes += m.staged_bytes;
@@ -205,14 +229,21 @@ void row_reader::impl::read_segment(std::size_t n, std::uint64_t first, std::uin
                                     scratch& s) const {
   const auto& o = opened[n];
   read_request request;
-  request.part.rank = o.rank;
-  request.part.count = o.shape;
-  if (o.rank > 0) {
-    request.part.start[0] = first;
-    request.part.count[0] = count;
-  }
+  request.part = o.part;
+  request.row_axis = o.row_axis;
   request.out = out;
-  request.strides = packed_strides(request.part.count, o.rank, format.value_bytes);
+  if (o.part.rank > 0) {
+    request.part.start[o.row_axis] = first;
+    request.part.count[o.row_axis] = count;
+    // Rows follow each other; within a row the other axes keep their order.
+    std::uint64_t stride = format.value_bytes;
+    for (std::size_t k = o.part.rank; k-- > 0;) {
+      if (k == o.row_axis) continue;
+      request.strides[k] = stride;
+      stride *= request.part.count[k];
+    }
+    request.strides[o.row_axis] = stride;
+  }
   const auto& where = segments[n].where;
   with_context(place(where, {first, count}), [&] {
     o.reader->read(request, s);
@@ -232,8 +263,8 @@ const element_type& row_reader::element() const noexcept { return impl_->format.
 std::size_t row_reader::row_bytes() const noexcept { return impl_->format.bytes; }
 
 std::uint64_t row_reader::chunk_rows() const noexcept {
-  const auto& chunk = impl_->segments.front().info.chunk_shape;
-  return chunk.empty() ? 1 : chunk[0];
+  const auto& first = impl_->segments.front();
+  return first.info.chunk_shape.empty() ? 1 : first.info.chunk_shape[first.where.row_axis];
 }
 
 const std::vector<row_reader::segment>& row_reader::segments() const noexcept { return impl_->segments; }

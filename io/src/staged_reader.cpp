@@ -17,7 +17,7 @@ staged_reader::staged_reader(read_world& world, hid_t dataset, const dataset_des
   world.count.locked_bytes.fetch_add(values_.size(), std::memory_order_relaxed);
 }
 
-reader_memory staged_reader::memory() const {
+reader_memory staged_reader::memory(std::size_t) const {
   reader_memory m;
   m.staged_bytes = values_.size();
   return m;

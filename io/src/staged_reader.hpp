@@ -12,7 +12,7 @@ class staged_reader final : public dataset_reader {
   /// Reads `dataset` through libhdf5. Throws failure.
   staged_reader(read_world& world, hid_t dataset, const dataset_description& description);
 
-  reader_memory memory() const override;
+  reader_memory memory(std::size_t row_axis) const override;
   void read(const read_request& request, scratch& s) const override;
 
  private:

@@ -70,6 +70,12 @@ std::optional<virtual_mapping> read_mapping(hid_t creation, std::size_t n) {
 
 }  // namespace
 
+std::size_t virtual_mapping::source_axis_of(std::size_t axis) const noexcept {
+  for (std::size_t k = 0; k < source.rank; ++k)
+    if (source.count[k] > 1 && target_axis[k] == axis) return k;
+  return 0;
+}
+
 bool virtual_mapping::resolve(const std::vector<std::uint64_t>& source_shape) {
   if (whole_source) {
     source.rank = source_shape.size();

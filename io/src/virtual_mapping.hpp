@@ -20,6 +20,9 @@ struct virtual_mapping {
   box source;
   std::array<std::size_t, max_rank> target_axis{};  ///< of each axis of the source that is longer than 1
 
+  /// The axis of the source that is axis `axis` of the virtual dataset; 0 where the source has one position along it.
+  std::size_t source_axis_of(std::size_t axis) const noexcept;
+
   /// Fits the mapping to the source as it is: pairs the axes longer than 1. False where the source is smaller than the
   /// mapping, or shaped otherwise.
   bool resolve(const std::vector<std::uint64_t>& source_shape);

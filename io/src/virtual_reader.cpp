@@ -28,18 +28,18 @@ bool virtual_reader::covered() const {
   return values == values_;
 }
 
-reader_memory virtual_reader::memory() const {
+reader_memory virtual_reader::memory(std::size_t row_axis) const {
   reader_memory all;
   std::map<std::uint64_t, std::size_t> cut;  // sources that lie side by side are cut together
   for (const auto& p : parts_) {
     if (!p.reader) continue;
-    const auto m = p.reader->memory();
+    const auto m = p.reader->memory(p.mapping.source_axis_of(row_axis));
     all.scratch.include(m.scratch);
     all.index_bytes += m.index_bytes;
     all.staged_bytes += m.staged_bytes;
     all.library_bytes = std::max(all.library_bytes, m.library_bytes);
     all.chunk_bytes = std::max(all.chunk_bytes, m.chunk_bytes);
-    cut[p.mapping.target.start[0]] += m.cut_chunks;
+    cut[p.mapping.target.start[row_axis]] += m.cut_chunks;
   }
   for (const auto& [start, chunks] : cut) all.cut_chunks = std::max(all.cut_chunks, chunks);
   return all;

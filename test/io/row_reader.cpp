@@ -170,6 +170,47 @@ BOOST_AUTO_TEST_CASE(links_lead_to_their_datasets) {
   BOOST_CHECK_THROW(open("refused.h5", "/dangling"), io::error);
 }
 
+BOOST_AUTO_TEST_CASE(another_row_axis_and_parts_of_other_axes_are_read_on_every_path) {
+  // The file holds (n // 3) at position n of [101, 7, 9]: the expected values are that arithmetic.
+  const auto expected = [](std::uint64_t row, std::uint64_t a, std::uint64_t b) {
+    return static_cast<std::int32_t>(((a + 5) * 63 + row * 9 + b + 2) / 3);
+  };
+  for (const std::string name :
+       {"/plain/rows", "/plain/split", "/gzip/rows", "/all/split", "/gzip/columns", "/shuffle/one"}) {
+    const std::vector<io::location> where{
+        {made_folder() / "layouts.h5",
+         name,
+         1,
+         {{.axis = 0, .first = 5, .count = 40}, {.axis = 2, .first = 2, .count = 6}}}};
+    const io::row_reader reader(where);
+    BOOST_TEST_CONTEXT(name) {
+      BOOST_TEST(reader.rows() == 7);
+      BOOST_TEST(reader.row_shape() == (std::vector<std::uint64_t>{40, 6}), boost::test_tools::per_element());
+      std::vector<std::int32_t> got(4 * 40 * 6);
+      reader.read(2, 4, std::as_writable_bytes(std::span(got)));
+      bool same = true;
+      std::size_t at = 0;
+      for (std::uint64_t row = 2; row < 6; ++row)
+        for (std::uint64_t a = 0; a < 40; ++a)
+          for (std::uint64_t b = 0; b < 6; ++b) same = same && got[at++] == expected(row, a, b);
+      BOOST_TEST(same);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(parts_that_do_not_lie_inside_are_refused) {
+  const auto refused = [](std::size_t row_axis, io::axis_range r) {
+    const std::vector<io::location> where{{made_folder() / "layouts.h5", "/plain/rows", row_axis, {r}}};
+    BOOST_CHECK_THROW(io::row_reader{where}, io::error);
+  };
+  refused(3, {.axis = 1, .first = 0, .count = 1});
+  refused(0, {.axis = 0, .first = 0, .count = 1});
+  refused(0, {.axis = 3, .first = 0, .count = 1});
+  refused(0, {.axis = 1, .first = 7, .count = 1});
+  refused(0, {.axis = 1, .first = 0, .count = 0});
+  refused(0, {.axis = 1, .first = 1, .count = ~std::uint64_t{0}});
+}
+
 BOOST_AUTO_TEST_CASE(a_virtual_dataset_without_a_source_is_refused_unless_fill_values_are_allowed) {
   const std::vector<io::location> absent{{made_folder() / "virtual.h5", "/absent"}};
   BOOST_CHECK_EXCEPTION(io::row_reader{absent}, io::error, [](const io::error& e) {
