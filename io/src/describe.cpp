@@ -80,7 +80,7 @@ void describe_filters(dataset_description& d, hid_t creation) {
 }
 
 void describe_fill(dataset_description& d, hid_t creation) {
-  if (!d.value.element) return;
+  if (!d.value.element || d.value.labels) return;
   d.fill_value.assign(d.value.bytes, std::byte{});
   H5D_fill_value_t status = H5D_FILL_VALUE_DEFAULT;
   H5D_fill_time_t time = H5D_FILL_TIME_IFSET;
@@ -102,6 +102,7 @@ void choose(dataset_description& d, access how, std::string reason) {
 void choose_access(dataset_description& d) {
   if (d.null) return choose(d, access::staged, "it holds no value");
   if (!d.value.element) return choose(d, access::locked, d.value.refusal);
+  if (d.value.labels) return choose(d, access::staged, "texts of variable length, as class codes");
   if (d.values() == 0) return choose(d, access::direct, "it holds no rows");
   if (d.info.layout == layout::compact) return choose(d, access::staged, "compact: it lies in the object's header");
   if (!d.value.conversion.empty()) return choose(d, access::locked, d.value.conversion);
@@ -139,7 +140,7 @@ dataset_description describe_dataset(const open_dataset& from) {
   d.object = from.object;
   const type_id stored(checked(H5Dget_type(dataset), "its datatype cannot be read"));
   d.value = from.member.empty() ? describe_type(stored.native()) : describe_member(stored.native(), from.member);
-  d.info.element = d.value.element;
+  if (!d.value.labels) d.info.element = d.value.element;
   d.info.type_text = d.value.text;
   d.info.unreadable = d.value.refusal;
   const property_id creation(checked(H5Dget_create_plist(dataset), "its properties cannot be read"));

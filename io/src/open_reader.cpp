@@ -3,6 +3,7 @@
 #include "chunked_reader.hpp"
 #include "contiguous_reader.hpp"
 #include "external_bytes.hpp"
+#include "label_reader.hpp"
 #include "library_reader.hpp"
 #include "staged_reader.hpp"
 
@@ -103,6 +104,7 @@ bool begins_like_library(const dataset_reader& reader, hid_t dataset, const data
 
 std::unique_ptr<dataset_reader> open_reader(read_world& world, const source_file& file, const open_dataset& dataset,
                                             const shared_description& d, dataset_info& info, std::size_t depth) {
+  if (d->value.labels) return std::make_unique<label_reader>(world, dataset.id.native(), *d);
   if (d->info.access == access::staged) return std::make_unique<staged_reader>(world, dataset.id.native(), *d);
   if (d->info.access == access::direct) {
     const bool external = d->info.layout == layout::contiguous && d->external_files > 0;

@@ -42,7 +42,7 @@ class source_opener {
     }
     const open_dataset dataset(from->id, m.dataset);
     const auto d = std::make_shared<const dataset_description>(describe_dataset(dataset));
-    if (d->null || H5Tequal(d->value.memory.native(), description_.value.memory.native()) <= 0 ||
+    if (d->null || d->value.labels || H5Tequal(d->value.memory.native(), description_.value.memory.native()) <= 0 ||
         !d->value.conversion.empty())
       throw failure("a source has another type: libhdf5 converts it");
     if (!m.resolve(d->info.shape)) throw failure("a source has another shape than its mapping");

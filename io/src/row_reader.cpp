@@ -1,6 +1,7 @@
 #include <penstock/io/row_reader.hpp>
 
 #include "chunk_index.hpp"
+#include "label_reader.hpp"
 #include "open_reader.hpp"
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <set>
 #include <stdexcept>
 
 namespace penstock::io {
@@ -25,13 +27,15 @@ struct row_format {
   element_type element;
   std::vector<std::uint64_t> shape;
   std::size_t value_bytes = 0, bytes = 0;
+  bool labels = false;
 
   std::string text() const {
     return fmt::format("[{}] {}{}", fmt::join(shape, ", "), name_of(element.element),
                        element.swapped ? ", byte-swapped" : "");
   }
   bool same_as(const row_format& other) const {
-    return element.element == other.element.element && element.swapped == other.element.swapped && shape == other.shape;
+    return labels == other.labels && element.element == other.element.element &&
+           element.swapped == other.element.swapped && shape == other.shape;
   }
 };
 
@@ -59,6 +63,7 @@ box part_of(const dataset_description& d, const location& where) {
 row_format format_of(const dataset_description& d, const box& part, std::size_t row_axis) {
   row_format f;
   f.element = *d.value.element;
+  f.labels = d.value.labels;
   for (std::size_t k = 0; k < part.rank; ++k)
     if (k != row_axis) f.shape.push_back(part.count[k]);
   f.value_bytes = d.value.bytes;
@@ -83,6 +88,7 @@ struct row_reader::impl {
     }
     current = {};
     world.opened();
+    number_labels();
     sum_up();
   }
 
@@ -94,6 +100,7 @@ struct row_reader::impl {
   void open_file_of(const location& where);
   source_file file_of(const open_dataset& dataset);
   void sum_up();
+  void number_labels();
   std::size_t cache_slots(const read_resources& resources) const noexcept;
   std::vector<memory_item> memory(const read_resources& resources) const;
   void reserve(const read_resources& resources);
@@ -104,6 +111,7 @@ struct row_reader::impl {
   row_format format;
   std::vector<segment> segments;
   std::vector<open_segment> opened;
+  std::vector<std::string> class_names;
   std::uint64_t rows = 0;
   std::size_t open_files = 1;
   bool allow_missing_sources = false;
@@ -173,6 +181,17 @@ void row_reader::impl::add(location where) {
   o.text_padding = d->value.text_padding;
   segments.push_back(std::move(s));
   opened.push_back(std::move(o));
+}
+
+/// One code for one text, in all segments: its place among all texts, sorted.
+void row_reader::impl::number_labels() {
+  std::set<std::string> all;
+  for (const auto& o : opened)
+    if (const auto* labels = dynamic_cast<const label_reader*>(o.reader.get()))
+      for (auto& name : labels->names()) all.insert(std::move(name));
+  class_names.assign(all.begin(), all.end());
+  for (const auto& o : opened)
+    if (auto* labels = dynamic_cast<label_reader*>(o.reader.get())) labels->number_by(class_names);
 }
 
 void row_reader::impl::sum_up() {
@@ -261,6 +280,8 @@ std::uint64_t row_reader::rows() const noexcept { return impl_->rows; }
 const std::vector<std::uint64_t>& row_reader::row_shape() const noexcept { return impl_->format.shape; }
 const element_type& row_reader::element() const noexcept { return impl_->format.element; }
 std::size_t row_reader::row_bytes() const noexcept { return impl_->format.bytes; }
+
+const std::vector<std::string>& row_reader::class_names() const noexcept { return impl_->class_names; }
 
 std::uint64_t row_reader::chunk_rows() const noexcept {
   const auto& first = impl_->segments.front();

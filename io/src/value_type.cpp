@@ -79,8 +79,10 @@ void describe_bytes(value_type& value, hid_t t, std::string_view code) {
 
 void describe_string(value_type& value, hid_t t) {
   if (H5Tis_variable_str(t) > 0) {
-    value.refusal =
-        "strings of variable length have no fixed place in memory; store them as fixed strings or as numbers";
+    value.labels = true;
+    value.element = element_type{type::int32, false, 1, numpy_code(type::int32)};
+    value.bytes = sizeof(std::int32_t);
+    value.memory = copy_of(t);
     return;
   }
   describe_bytes(value, t, "|S");
@@ -173,8 +175,8 @@ void describe_array(value_type& value, hid_t t) {
   value.refusal = std::move(inner.refusal);
   value.conversion = std::move(inner.conversion);
   if (!inner.element) return;
-  if (inner.text_padding != padding::none) {
-    value.refusal = "arrays of padded strings are not read; store the strings as values";
+  if (inner.text_padding != padding::none || inner.labels) {
+    value.refusal = "arrays of such strings are not read; store the strings as values";
     return;
   }
   value.element = std::move(inner.element);

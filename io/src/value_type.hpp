@@ -26,6 +26,7 @@ struct value_type {
   std::size_t offset = 0;               ///< of the member in its compound
   std::size_t bytes = 0;                ///< of a value as it is read
   padding text_padding = padding::none;  ///< of strings; reading gives zeros in its place, as h5py does
+  bool labels = false;                   ///< texts of variable length, given as int32 class codes
   type_id memory;                        ///< in which libhdf5 reads it, so that both paths give the same bytes
 };
 

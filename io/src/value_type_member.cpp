@@ -40,6 +40,11 @@ value_type describe_member(hid_t t, const std::string& name) {
   const auto at = static_cast<unsigned>(index);
   const type_id member(checked(H5Tget_member_type(t, at), "its member's type cannot be read"));
   auto value = rest.empty() ? describe_type(member.native()) : describe_member(member.native(), rest);
+  if (value.labels) {
+    value.element.reset();
+    value.labels = false;
+    value.refusal = "members of variable length are not read; store the texts in a dataset of their own";
+  }
   value.offset += H5Tget_member_offset(t, at);
   value.stored_bytes = H5Tget_size(t);
   if (value.element) value.memory = compound_of(first, value.memory.native(), value.bytes);

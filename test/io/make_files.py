@@ -159,6 +159,7 @@ def parts():
 def refused():
     with h5py.File(os.path.join(folder, "refused.h5"), "w") as f:
         f.create_dataset("/text", data=["variable", "length"], dtype=h5py.string_dtype())
+        f.create_dataset("/more_text", data=["a class", "variable", "", "a class"], dtype=h5py.string_dtype())
         f.create_dataset("/ragged", (3,), dtype=h5py.vlen_dtype("<i4"))
         f.create_dataset("/compound", data=np.zeros(3, [("a", "<i4"), ("b", "<f8")]))
         f.create_dataset("/reference", data=np.array([f.ref], dtype=h5py.ref_dtype))

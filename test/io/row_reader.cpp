@@ -148,10 +148,23 @@ BOOST_AUTO_TEST_CASE(segments_of_another_type_or_shape_are_refused_by_name) {
 }
 
 BOOST_AUTO_TEST_CASE(types_without_a_fixed_size_are_refused_with_what_helps) {
-  for (const std::string name : {"/text", "/ragged", "/compound", "/reference", "/null"})
+  for (const std::string name : {"/ragged", "/compound", "/reference", "/null"})
     BOOST_CHECK_EXCEPTION(open("refused.h5", name), io::error, [&](const io::error& e) {
       return e.context().dataset == name && std::string(e.what()).find("is not read") != std::string::npos;
     });
+}
+
+BOOST_AUTO_TEST_CASE(texts_of_variable_length_are_class_codes_that_all_segments_share) {
+  const auto file = made_folder() / "refused.h5";
+  const io::row_reader reader({{file, "/text"}, {file, "/more_text"}});
+  const std::vector<std::string> names{"", "a class", "length", "variable"};
+  BOOST_TEST(reader.class_names() == names, boost::test_tools::per_element());
+  BOOST_TEST((reader.element().element == penstock::type::int32));
+  BOOST_TEST((reader.segments()[0].info.access == io::access::staged));
+  std::vector<std::int32_t> codes(6);
+  reader.read(0, 6, std::as_writable_bytes(std::span(codes)));
+  const std::vector<std::int32_t> expected{3, 2, 1, 3, 0, 1};
+  BOOST_TEST(codes == expected, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(reads_past_the_end_and_of_wrong_size_are_wrong_arguments) {

@@ -64,6 +64,8 @@ class row_reader {
   /// Type and byte order of the elements that read() gives.
   const element_type& element() const noexcept;
   std::size_t row_bytes() const noexcept;
+  /// Texts of variable length are given as int32 codes: places in this list, which is sorted. Empty for other types.
+  const std::vector<std::string>& class_names() const noexcept;
   /// Rows that storage keeps together: the chunk's extent along the row axis (of the first segment), 1 where rows lie
   /// one by one. Reads that start and end at multiples of it within a segment decode no chunk twice.
   std::uint64_t chunk_rows() const noexcept;
