@@ -14,7 +14,10 @@ using namespace penstock::literals;
 constexpr std::size_t field_alignment = 256;  // of a field in a slot: what the gather's vector loads need, and more
 constexpr std::size_t least_straight_bytes = 64_KiB;  // smaller copies cost more to issue than a gather costs
 constexpr std::size_t most_chunk_block_bytes = 16_MiB;
-constexpr std::array block_bytes_device{4_MiB, 2_MiB, 1_MiB, 512_KiB, 256_KiB, 128_KiB, 64_KiB, 16_KiB};
+constexpr std::array block_bytes_device{2_MiB, 1_MiB, 512_KiB, 256_KiB, 128_KiB, 64_KiB, 16_KiB};
+// Slots that stay in the last-level cache are copied faster: measured on an H100 machine with 16 cores, 64 MiB of slots
+// carry 42 to 44 GB/s where 256 MiB carry 34.
+constexpr std::size_t good_slots_bytes = 64_MiB;
 constexpr std::array block_bytes_host{1_MiB, 512_KiB, 256_KiB, 128_KiB, 64_KiB, 16_KiB};
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t step) { return (value + step - 1) / step * step; }
@@ -83,7 +86,7 @@ candidate make_candidate(const wiring& w, const transport_task& task, std::size_
     c.good_slots = 2 * c.window_blocks;
   } else if (slots) {
     c.least_slots = 2;
-    c.good_slots = 2 * threads + 6;
+    c.good_slots = std::clamp(good_slots_bytes / std::max<std::size_t>(g.slot_bytes, 1), threads + 4, 2 * threads + 6);
   }
   if (images) {
     c.least_images = task.pooled ? c.window_blocks : 1;

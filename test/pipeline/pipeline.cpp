@@ -1,5 +1,7 @@
 #include "small_file.hpp"
 
+#include "../support/gpu.hpp"
+
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 
@@ -39,6 +41,12 @@ std::vector<std::uint64_t> counted(std::uint64_t rows) {
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(whole_pipeline)
+
+// Cases "on every device" run on the host alone where there is no GPU: this one says so, and fails where one is
+// required.
+BOOST_AUTO_TEST_CASE(a_gpu_is_among_the_devices_of_these_cases, penstock::test::on_gpu()) {
+  BOOST_TEST(penstock::test::devices().front() == penstock::test::first_gpu().name());
+}
 
 BOOST_DATA_TEST_CASE(sequential_epochs_give_every_row_as_it_lies, every_device* layouts, name, how) {
   const small_file file(3001, how.chunk_rows, how.level);

@@ -13,7 +13,7 @@ namespace penstock::pipeline {
 
 /// How blocks travel; no effect on what the consumer sees. 0: chosen from the budget.
 struct transport_options {
-  std::size_t block_bytes = 0;  ///< stored bytes of a block; 0: about 4 MiB
+  std::size_t block_bytes = 0;  ///< stored bytes of a block; 0: about 2 MiB
   std::size_t slots = 0;        ///< pinned slots
   std::size_t threads = 0;      ///< blocks read and decoded at once; 0: the processors, less some for the consumer
 };
