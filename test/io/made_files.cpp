@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <iostream>
 #include <iterator>
 #include <span>
 #include <sstream>
@@ -29,6 +30,15 @@ struct folder {
 };
 
 }  // namespace
+
+boost::test_tools::assertion_result run_if(bool condition, boost::unit_test::test_unit_id id, const std::string& why) {
+  boost::test_tools::assertion_result answer(condition);
+  if (condition) return answer;
+  answer.message() << why;
+  std::cout << "skipped: " << boost::unit_test::framework::get(id, boost::unit_test::TUT_ANY).full_name() << ": " << why
+            << std::endl;
+  return answer;
+}
 
 const fs::path& made_folder() {
   static const folder made;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <boost/test/unit_test.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -17,6 +19,9 @@ struct made_dataset {
 
   std::string name() const { return file + ":" + dataset; }
 };
+
+/// For preconditions: true, or false after telling on the standard output that the case is skipped, and why.
+boost::test_tools::assertion_result run_if(bool condition, boost::unit_test::test_unit_id id, const std::string& why);
 
 /// The folder of test files, made by h5py when first asked for, and removed when the program ends.
 const std::filesystem::path& made_folder();
