@@ -29,6 +29,7 @@ struct options {
 nlohmann::json describe(const io::dataset_info& d, const options& o) {
   nlohmann::json entry{{"path", d.path}, {"shape", d.shape}, {"plan", name_of(d.access)}, {"reason", d.reason}};
   entry["type"] = d.element ? nlohmann::json(d.element->numpy) : nlohmann::json(nullptr);
+  if (!d.missing_sources.empty()) entry["missing_sources"] = d.missing_sources;
   if (!d.unreadable.empty()) entry["error"] = d.unreadable;
   if (!o.digest || !d.element) return entry;  // texts of variable length have codes, but no bytes to digest
   try {

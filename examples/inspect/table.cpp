@@ -102,6 +102,10 @@ std::string table(const std::vector<io::dataset_info>& datasets, const std::stri
     text += l.back() + '\n';
   }
   for (const auto& d : datasets)
+    if (!d.missing_sources.empty())
+      text += fmt::format("\n{}: sources that are missing: {}\n", printable(d.path),
+                          printable(fmt::format("{}", fmt::join(d.missing_sources, ", "))));
+  for (const auto& d : datasets)
     if (const auto hint = advice(d, file); !hint.empty()) text += "\n" + hint + '\n';
   return text;
 }

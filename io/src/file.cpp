@@ -2,6 +2,7 @@
 
 #include "describe.hpp"
 #include "open_hdf5.hpp"
+#include "source_files.hpp"
 #include "walk.hpp"
 
 #include <penstock/io/error.hpp>
@@ -70,7 +71,10 @@ struct file::impl {
 
   dataset_info describe(const std::string& dataset) const {
     const library_guard guard;
-    return describe_dataset(open_dataset(id.native(), dataset)).info;
+    const open_dataset opened(id.native(), dataset);
+    auto info = describe_dataset(opened).info;
+    if (info.layout == layout::virtual_dataset) info.missing_sources = absent_sources(opened.id.native(), path);
+    return info;
   }
 };
 

@@ -29,7 +29,12 @@ class open_files {
       returned_.wait(lock);
     }
     // Opened under the lock: two threads never open the same file, and no more than `capacity_` are open at any time.
-    order_.push_front({key, open()});
+    try {
+      order_.push_front({key, open()});
+    } catch (...) {
+      returned_.notify_one();  // the place that was made is another's
+      throw;
+    }
     places_[key] = order_.begin();
     return lend(order_.front().thing);
   }

@@ -1,4 +1,5 @@
 #include "open_reader.hpp"
+#include "source_files.hpp"
 #include "virtual_reader.hpp"
 
 #include <fmt/format.h>
@@ -9,22 +10,6 @@ namespace penstock::io {
 namespace {
 
 constexpr std::size_t deepest = 8;  // virtual datasets may be made of virtual ones
-
-/// Where libhdf5 looks for a source: as it is written where that is absolute, else beside the virtual dataset's file,
-/// then from the working directory. Nothing where there is no such file.
-std::optional<std::filesystem::path> find_source(const std::filesystem::path& written,
-                                                 const std::filesystem::path& owner) {
-  std::error_code ignored;
-  if (written.is_absolute()) {
-    if (std::filesystem::exists(written, ignored)) return written;
-    if (const auto beside = owner.parent_path() / written.filename(); std::filesystem::exists(beside, ignored))
-      return beside;
-    return std::nullopt;
-  }
-  if (const auto beside = owner.parent_path() / written; std::filesystem::exists(beside, ignored)) return beside;
-  if (std::filesystem::exists(written, ignored)) return written;
-  return std::nullopt;
-}
 
 /// Opens the sources of one virtual dataset; those of one file follow each other, mostly.
 class source_opener {

@@ -106,6 +106,13 @@ BOOST_AUTO_TEST_CASE(types_are_described_for_people_and_for_numpy) {
   check("/array_type", "array [2x3] of int32", "<i4", penstock::type::int32);
 }
 
+BOOST_AUTO_TEST_CASE(sources_of_virtual_datasets_that_are_missing_are_named) {
+  const io::file opened(made_folder() / "virtual.h5");
+  BOOST_TEST(opened.describe("/absent").missing_sources == std::vector<std::string>{"nowhere.h5:/x"},
+             boost::test_tools::per_element());
+  BOOST_TEST(opened.describe("/stacked").missing_sources.empty());
+}
+
 BOOST_AUTO_TEST_CASE(a_missing_dataset_names_near_ones) {
   const io::file opened(made_folder() / "layouts.h5");
   BOOST_CHECK_EXCEPTION(opened.describe("/gzip/row"), io::error, [](const io::error& e) {
