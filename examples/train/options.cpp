@@ -40,6 +40,20 @@ void add_model_options(CLI::App& app, train_options& o) {
       ->capture_default_str();
   app.add_option("--learning-rate,--lr", o.learning_rate, "Default: 0.001 for adamw, 0.05 for sgd");
   app.add_option("--weight-decay", o.weight_decay, "Default: 0.01 for adamw, 0 for sgd");
+  app.add_option("--schedule", o.schedule,
+                 "Of the learning rate: constant, cosine (to 0 over all epochs), or steps (a tenth after every 10)")
+      ->check(CLI::IsMember({"constant", "cosine", "steps"}))
+      ->capture_default_str();
+  app.add_option("--warmup-steps", o.warmup_steps, "Steps over which the learning rate rises first")
+      ->capture_default_str();
+  app.add_option("--activation", o.activation, "Of the hidden layers")
+      ->check(CLI::IsMember({"relu", "tanh", "sigmoid", "identity"}))
+      ->capture_default_str();
+  app.add_option("--precision", o.precision, "Of matrix products; tf32 needs a CUDA device")
+      ->check(CLI::IsMember({"float32", "tf32"}))
+      ->capture_default_str();
+  app.add_option("--clip-norm", o.clip_norm, "Scale a step's gradient down to this norm; 0: never")
+      ->capture_default_str();
   app.add_option("--momentum", o.momentum, "For sgd")->capture_default_str();
   app.add_flag("--nesterov", o.nesterov, "For sgd: Nesterov's form of momentum");
   app.add_option("--seed", o.order.seed, "Another seed, other initial weights and another order")

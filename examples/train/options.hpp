@@ -27,6 +27,11 @@ struct train_options {
   std::string optimizer = "adamw";
   double learning_rate = 0;  ///< 0: the optimizer's default
   double weight_decay = -1;  ///< below 0: the optimizer's default
+  std::string schedule = "constant";
+  std::uint64_t warmup_steps = 0;
+  std::string activation = "relu";
+  std::string precision = "float32";
+  double clip_norm = 0;
   double momentum = 0.9;
   bool nesterov = false;
   penstock::pipeline::shuffled order{.seed = 1};

@@ -19,7 +19,7 @@ void print_plan(const planned_session& session, const gpu::budget& limits) {
              session.plan.training.order);
   for (const std::string& field : session.plan.training.field_reports) fmt::print("{}\n", field);
   fmt::print("\n{}", gpu::to_text(session.plan.ledger, limits));
-  if (session.device.is_cuda()) fmt::print("outside the budget: CUDA's context and loaded kernels\n");
+  if (session.device.is_cuda()) fmt::print("outside the budget: CUDA's context, loaded kernels and recorded steps\n");
   fmt::print("\n");
   std::fflush(stdout);
 }

@@ -23,15 +23,22 @@ std::size_t elements_of(const penstock::pipeline::field_shape& field) {
 train::trainer_options trainer_of(const train_options& o, std::size_t inputs, std::size_t classes) {
   // Before the aggregate: GCC 12 destroys what it has made of one twice where an initialiser throws (its bug 66139).
   const train::optimizer_options optimizer = optimizer_of(o);
-  train::stage_options stage{.model = {.inputs = inputs, .hidden = o.hidden, .classes = classes},
+  train::stage_options stage{.model = {.inputs = inputs,
+                                       .hidden = o.hidden,
+                                       .classes = classes,
+                                       .activation = train::parse_activation(o.activation)},
                              .optimizer = optimizer,
                              .rows = o.batch_rows,
+                             .precision = o.precision == "tf32" ? train::precision::tf32 : train::precision::float32,
+                             .clip_norm = o.clip_norm,
                              .seed = o.order.seed,
                              .non_finite = o.skip_non_finite ? train::non_finite::skip : train::non_finite::fail,
                              .workspace_bytes = std::clamp(o.budget.device_bytes / 16, 256_KiB, 32_MiB),
                              .threads = o.threads};
   if (o.hidden == std::vector<std::size_t>{0}) stage.model.hidden.clear();
-  return {.stage = stage, .accumulate = o.accumulate};
+  const train::schedule schedule{
+      .form = train::parse_schedule(o.schedule), .warmup_steps = o.warmup_steps, .epochs = o.epochs};
+  return {.stage = stage, .accumulate = o.accumulate, .schedule = schedule};
 }
 
 }  // namespace

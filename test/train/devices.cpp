@@ -90,13 +90,15 @@ double distance(const std::vector<T>& a, const std::vector<T>& b) {
 }
 
 template <class T>
-void compare(const shape& s, const train::optimizer_options& optimizer, double tolerance) {
+void compare(const shape& s, const train::optimizer_options& optimizer, double tolerance,
+             train::activation kind = train::activation::relu) {
   const rows_of<T> data(2 * s.rows, s.inputs, s.classes);
-  const train::stage_options options{.model = {.inputs = s.inputs, .hidden = s.hidden, .classes = s.classes},
-                                     .optimizer = optimizer,
-                                     .rows = s.rows,
-                                     .compute = type_of<T>,
-                                     .seed = 8};
+  const train::stage_options options{
+      .model = {.inputs = s.inputs, .hidden = s.hidden, .classes = s.classes, .activation = kind},
+      .optimizer = optimizer,
+      .rows = s.rows,
+      .compute = type_of<T>,
+      .seed = 8};
   device_stage<T> host(gpu::device::host(), options, data), cuda(test::first_gpu(), options, data);
   for (auto* each : {&host, &cuda}) {
     each->stage.set_normalisation({std::vector<double>(s.inputs, 0.1), std::vector<double>(s.inputs, 1.25)});
@@ -141,6 +143,42 @@ BOOST_AUTO_TEST_CASE(cuda_agrees_with_the_host_in_float64, test::on_gpu()) {
       compare<double>(s, train::sgd{.momentum = 0}, 1e-13);
     }
   }
+}
+
+BOOST_AUTO_TEST_CASE(cuda_agrees_with_the_host_in_each_activation, test::on_gpu()) {
+  const shape s{17, {33, 20}, 7, 65};
+  for (const auto kind : {train::activation::tanh, train::activation::sigmoid, train::activation::identity})
+    compare<double>(s, train::adamw{.epsilon = 1e-2}, 1e-13, kind);
+}
+
+BOOST_AUTO_TEST_CASE(tf32_products_are_near_those_of_float32_and_not_the_same, test::on_gpu()) {
+  const rows_of<float> data(256, 784, 10);
+  train::stage_options options{.model = {.inputs = 784, .hidden = {512, 256}, .classes = 10}, .rows = 256};
+  const auto gradients = [&](train::precision p) {
+    options.precision = p;
+    device_stage<float> s(test::first_gpu(), options, data);
+    s.accumulate(0, 256, 256);
+    return s.item("train: gradients");
+  };
+  const auto exact = gradients(train::precision::float32);
+  const double tf32 = distance(exact, gradients(train::precision::tf32));
+  BOOST_TEST(tf32 > 1e-6);
+  BOOST_TEST(tf32 < 1e-2);
+}
+
+BOOST_AUTO_TEST_CASE(cuda_clips_as_the_host_does, test::on_gpu()) {
+  const rows_of<double> data(65, 17, 7);
+  const train::stage_options options{.model = {.inputs = 17, .hidden = {33}, .classes = 7},
+                                     .optimizer = train::sgd{.momentum = 0},
+                                     .rows = 65,
+                                     .compute = type::float64,
+                                     .clip_norm = 1e-3};
+  device_stage<double> host(gpu::device::host(), options, data), cuda(test::first_gpu(), options, data);
+  for (auto* each : {&host, &cuda}) {
+    each->accumulate(0, 65, 65);
+    each->stage.update(1);
+  }
+  BOOST_TEST(distance(host.item("train: parameters"), cuda.item("train: parameters")) < 1e-13);
 }
 
 BOOST_AUTO_TEST_CASE(cuda_gives_the_same_bits_twice, test::on_gpu()) {

@@ -71,6 +71,26 @@ BOOST_DATA_TEST_CASE(any_split_of_the_rows_gives_the_gradient_of_all,
   BOOST_TEST(parts.stage.progress().at_step.rows == 103u);
 }
 
+BOOST_AUTO_TEST_CASE(so_does_each_activation) {
+  const rows_of<double> data(7, 5, 3);
+  for (const auto kind : {train::activation::tanh, train::activation::sigmoid, train::activation::identity}) {
+    host_stage<double> s(
+        {.model = {.inputs = 5, .hidden = {6, 4}, .classes = 3, .activation = kind}, .rows = 7, .seed = 3});
+    s.accumulate(data, 0, 7);
+    const std::vector<double> gradients = test::copy_of(s.gradients());
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      double& p = s.parameters()[i];
+      const double kept = p;
+      p = kept + 1e-6;
+      const double above = s.loss_sum(data, 7);
+      p = kept - 1e-6;
+      const double below = s.loss_sum(data, 7);
+      p = kept;
+      BOOST_TEST(std::abs(gradients[i] - (above - below) / 2e-6) < 2e-7, train::name_of(kind));
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_step_divides_by_its_own_rows_and_starts_from_nothing) {
   // Plain SGD with rate 1 moves a parameter by the mean gradient: 64 rows in the first step, 7 in the second.
   const rows_of<double> data(71, 5, 3);

@@ -68,6 +68,28 @@ BOOST_AUTO_TEST_CASE(adamw_follows_its_formula_and_decays_apart_from_the_gradien
           });
 }
 
+BOOST_AUTO_TEST_CASE(a_gradient_beyond_the_norm_is_scaled_down_to_it_and_a_smaller_one_stays) {
+  const rows_of<double> data(rows, model.inputs, model.classes);
+  const train::stage_options plain{.model = model, .optimizer = train::sgd{.momentum = 0}, .rows = rows, .seed = 2};
+  host_stage<double> reference(plain);
+  reference.accumulate(data, 0, rows);
+  double squares = 0;
+  for (const double g : reference.gradients()) squares += (g / rows) * (g / rows);
+  const double norm = std::sqrt(squares);
+  for (const double clip : {norm / 4, norm * 4}) {
+    train::stage_options options = plain;
+    options.clip_norm = clip;
+    host_stage<double> s(options);
+    const std::vector<double> before = test::copy_of(s.parameters());
+    s.accumulate(data, 0, rows);
+    s.stage.update(1);
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      const double step = reference.gradients()[i] / rows * std::min(1.0, clip / norm);
+      BOOST_TEST(std::abs(s.parameters()[i] - (before[i] - step)) < 1e-15);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(values_outside_their_range_are_refused) {
   BOOST_CHECK_THROW(train::check(train::sgd{.learning_rate = -1}), std::invalid_argument);
   BOOST_CHECK_THROW(train::check(train::sgd{.momentum = 1}), std::invalid_argument);

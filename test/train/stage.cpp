@@ -258,6 +258,7 @@ BOOST_AUTO_TEST_CASE(wrong_options_and_rows_are_refused) {
   refused({.model = {.inputs = 3, .hidden = {4, 0}, .classes = 3}});
   refused({.model = {.inputs = 3, .classes = 3}, .rows = 0});
   refused({.model = {.inputs = 3, .classes = 3}, .compute = type::int32});
+  refused({.model = {.inputs = 3, .classes = 3}, .precision = train::precision::tf32});  // the host has none
   host_stage<float> s(small);
   const rows_of<float> data(65, 20, 4);
   BOOST_CHECK_THROW(s.accumulate(data, 0, 65), std::invalid_argument);

@@ -28,14 +28,6 @@ struct product {
   friend auto operator<=>(const product&, const product&) = default;
 };
 
-/// Rows that go through the stage together. The rows from `valid` on are padding: whatever they hold, they become zeros
-/// and contribute nothing.
-struct row_block {
-  std::size_t rows = 0;
-  std::size_t valid = 0;
-  std::uint64_t first_row = 0;
-};
-
 /// For each column, in the device's memory: values seen, their mean, and the sum of squared distances from it.
 struct moment_columns {
   double* counts = nullptr;
@@ -53,12 +45,16 @@ class backend {
   /// Runs `work`, which calls the functions below, where it belongs (the host's own threads).
   virtual void run(const std::function<void()>& work) = 0;
 
+  /// Runs `work` like run(), where it is the same at every call with `key`: on CUDA it is recorded once and then
+  /// replayed as one graph. What changes from call to call it must read from the device's memory.
+  virtual void replay(std::size_t key, const std::function<void()>& work) = 0;
+
   virtual void multiply(const product& what, const T* a, const T* b, T* c, const T* bias) = 0;
 
-  /// out = (x - mean) * scale by column; padding becomes 0; the first valid row with a value that is not finite is
-  /// noted.
-  virtual void normalise(const row_block& block, std::size_t columns, const T* x, const T* mean, const T* scale, T* out,
-                         step_state* state) = 0;
+  /// Begins a pass: notes block and labels in the state, and gives out = (x - mean) * scale by column. Padding becomes
+  /// 0; the first valid row with a value that is not finite is noted.
+  virtual void take(const row_block& block, std::size_t columns, const T* x, const std::int32_t* labels, const T* mean,
+                    const T* scale, T* out, step_state* state) = 0;
 
   /// Merges the block's values into running counts, means and sums of squared distances from the mean, column by column
   /// (Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979). Values
@@ -70,10 +66,14 @@ class backend {
   virtual void activation_gradient(activation kind, std::size_t rows, std::size_t columns, const T* y, T* dy,
                                    T* bias_gradient, bool accumulate) = 0;
 
-  /// Softmax cross-entropy by log-sum-exp: row_losses, and where `gradient` the gradient of the loss sum in place of
-  /// the logits. Adds loss, hits and rows to the state's running metrics; notes the first bad label and loss.
-  virtual void softmax_cross_entropy(const row_block& block, std::size_t classes, T* logits, const std::int32_t* labels,
-                                     T* row_losses, bool gradient, step_state* state) = 0;
+  /// Softmax cross-entropy by log-sum-exp over the rows that were taken: row_losses, and where `gradient` the gradient
+  /// of the loss sum in place of the logits. Adds loss, hits and rows to the state's running metrics; notes the first
+  /// bad label and loss.
+  virtual void softmax_cross_entropy(std::size_t rows, std::size_t classes, T* logits, T* row_losses, bool gradient,
+                                     step_state* state) = 0;
+
+  /// The sum of squares of the gradients to the state, over norm_pieces pieces in a fixed order.
+  virtual void square_gradients(std::size_t count, const T* gradients, double* piece_sums, step_state* state) = 0;
 
   /// Settles whether the step counts, and what the optimizer multiplies with.
   virtual void begin_update(const update_rule& rule, step_state* state) = 0;
@@ -86,12 +86,18 @@ class backend {
 /// Scratch that a backend needs for models of these widths, in elements.
 std::size_t column_sum_elements(gpu::device d, std::size_t rows, std::size_t widest);
 
+/// Pieces that the gradient's norm is summed in.
+inline constexpr std::size_t norm_pieces = 256;
+/// Graphs that replay() can keep.
+inline constexpr std::size_t replay_keys = 3;
+
 struct backend_memory {
   std::span<std::byte> workspace;    ///< for matrix products
   std::span<std::byte> column_sums;  ///< column_sum_elements()
 };
 
 template <class T>
-std::unique_ptr<backend<T>> make_backend(gpu::stream_ref stream, std::size_t threads, const backend_memory& memory);
+std::unique_ptr<backend<T>> make_backend(gpu::stream_ref stream, const stage_options& options,
+                                         const backend_memory& memory);
 
 }  // namespace penstock::train

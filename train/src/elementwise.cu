@@ -1,6 +1,8 @@
 // Element-wise work, once for both devices: functors applied through Thrust with the policy of the device. A build
 // without CUDA compiles this file as C++.
 #include "elementwise.hpp"
+
+#include "activation.hpp"
 #include "for_each_index.hpp"
 
 #include <penstock/gpu/permutation.hpp>  // PENSTOCK_HOST_DEVICE
@@ -54,7 +56,23 @@ struct adamw_update {
   }
 };
 
+template <class T, class F>
+struct activation_in_place {
+  T* values;
+  F f;
+  PENSTOCK_HOST_DEVICE void operator()(std::size_t i) const { values[i] = f(values[i]); }
+};
+
 }  // namespace
+
+template <class T>
+void activate(gpu::stream_ref stream, activation kind, std::size_t count, T* values) {
+  visit_activation(kind, [&](auto f) {
+    for_each_index(stream, count, activation_in_place<T, decltype(f)>{values, f});
+  });
+}
+template void activate(gpu::stream_ref, activation, std::size_t, float*);
+template void activate(gpu::stream_ref, activation, std::size_t, double*);
 
 template <class T>
 void optimizer_step(gpu::stream_ref stream, const optimizer_options& optimizer, const step_state* state,

@@ -3,6 +3,7 @@
 #include "step_state.hpp"
 
 #include <penstock/gpu/stream.hpp>
+#include <penstock/train/model.hpp>
 #include <penstock/train/optimizer.hpp>
 
 #include <cstddef>
@@ -14,5 +15,9 @@ namespace penstock::train {
 template <class T>
 void optimizer_step(gpu::stream_ref stream, const optimizer_options& optimizer, const step_state* state,
                     std::size_t count, T* parameters, const T* gradients, T* first, T* second);
+
+/// values[i] = activation(values[i]).
+template <class T>
+void activate(gpu::stream_ref stream, activation kind, std::size_t count, T* values);
 
 }  // namespace penstock::train

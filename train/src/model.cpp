@@ -1,10 +1,27 @@
 #include <penstock/train/model.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <stdexcept>
 
 namespace penstock::train {
 
-std::string_view name_of(activation a) noexcept { return a == activation::relu ? "relu" : "identity"; }
+namespace {
+
+constexpr std::array<std::string_view, 4> activation_names{"identity", "relu", "tanh", "sigmoid"};
+
+}  // namespace
+
+std::string_view name_of(activation a) noexcept { return activation_names[static_cast<std::size_t>(a)]; }
+
+activation parse_activation(std::string_view name) {
+  for (std::size_t n = 0; n < activation_names.size(); ++n)
+    if (activation_names[n] == name) return static_cast<activation>(n);
+  throw std::invalid_argument(
+      fmt::format("'{}' is no activation; there are {}", name, fmt::join(activation_names, ", ")));
+}
 
 std::size_t parameters(const mlp_options& model) noexcept {
   std::size_t count = 0, inputs = model.inputs;

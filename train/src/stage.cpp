@@ -84,30 +84,40 @@ class typed_stage final : public stage::impl {
     mean_ = at(stage_items::mean);
     scale_ = at(stage_items::scale);
     row_losses_ = at(stage_items::row_losses);
+    if (o.clip_norm > 0) norm_sums_ = reinterpret_cast<double*>(at(stage_items::norm_sums));
     const std::size_t kept = moments(o.optimizer);
     if (kept > 0) first_ = at(stage_items::first_moment);
     if (kept > 1) second_ = at(stage_items::second_moment);
-    backend_ = make_backend<T>(s, o.threads, workspaces(*memory));
+    backend_ = make_backend<T>(s, o, workspaces(*memory));
     list_state();
     start();
   }
 
   void pass(const void* x, const std::int32_t* labels, const row_block& block, bool gradient) override {
-    const auto work = [&] {
-      backend<T>& on = *backend_;
-      on.normalise(block, options.model.inputs, static_cast<const T*>(x), mean_, scale_, input_, state);
-      T* const logits = network_.forward(on, block.rows, input_);
-      on.softmax_cross_entropy(block, options.model.classes, logits, labels, row_losses_, gradient, state);
-      if (gradient) network_.backward(on, block.rows, input_, accumulated_);
+    const auto take = [&] {
+      backend_->take(block, options.model.inputs, static_cast<const T*>(x), labels, mean_, scale_, input_, state);
     };
-    backend_->run(std::cref(work));
+    // The same launches every time, but for the first pass of a step, which sets the gradients that later ones add to.
+    const auto rest = [&] {
+      T* const logits = network_.forward(*backend_, block.rows, input_);
+      backend_->softmax_cross_entropy(block.rows, options.model.classes, logits, row_losses_, gradient, state);
+      if (gradient) network_.backward(*backend_, block.rows, input_, accumulated_);
+    };
+    backend_->run(std::cref(take));
+    if (block.rows == options.rows)
+      backend_->replay(!gradient ? 0 : accumulated_ ? 2 : 1, std::cref(rest));
+    else
+      backend_->run(std::cref(rest));
     accumulated_ = accumulated_ || gradient;
   }
 
   void update(double learning_rate) override {
-    update_rule rule{.learning_rate = learning_rate, .skip = options.non_finite == non_finite::skip};
+    update_rule rule{
+        .learning_rate = learning_rate, .clip_norm = options.clip_norm, .skip = options.non_finite == non_finite::skip};
     if (const auto* o = std::get_if<adamw>(&options.optimizer)) rule.beta1 = o->beta1, rule.beta2 = o->beta2;
     const auto work = [&] {
+      if (norm_sums_ != nullptr)
+        backend_->square_gradients(network_.parameters(), network_.gradient_data(), norm_sums_, state);
       backend_->begin_update(rule, state);
       optimizer_step(stream, options.optimizer, state, network_.parameters(), network_.parameter_data(),
                      network_.gradient_data(), first_, second_);
@@ -217,6 +227,7 @@ class typed_stage final : public stage::impl {
   T* row_losses_ = nullptr;
   T* first_ = nullptr;
   T* second_ = nullptr;
+  double* norm_sums_ = nullptr;
   bool accumulated_ = false;
 };
 

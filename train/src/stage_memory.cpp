@@ -34,6 +34,8 @@ gpu::ledger plan_typed(gpu::device d, const stage_options& options) {
     ledger.add(memory_kind::device, stage_items::column_sums, sums * sizeof(T));
   if (d.is_cuda() && options.workspace_bytes > 0)
     ledger.add(memory_kind::device, stage_items::workspace, options.workspace_bytes, "cuBLASLt's");
+  if (options.clip_norm > 0)
+    ledger.add(memory_kind::device, stage_items::norm_sums, norm_pieces * sizeof(double), "for clipping");
   ledger.add(memory_kind::device, stage_items::state, sizeof(step_state));
   ledger.add(memory_kind::pinned, stage_items::progress, sizeof(step_state));
   // A row of the widest weights at least, a megabyte at most, so that checkpoints need few copies.
@@ -65,11 +67,19 @@ void check(const stage_options& options) {
   if (options.rows == 0) refuse("a stage needs room for at least one row");
   if (options.compute != type::float32 && options.compute != type::float64)
     refuse(fmt::format("{} is no compute type; there are float32 and float64", name_of(options.compute)));
+  if (!(options.clip_norm >= 0)) refuse(fmt::format("a norm to clip at is 0 or more, not {}", options.clip_norm));
+  if (options.precision != precision::float32 && options.compute == type::float64)
+    refuse(fmt::format("{} arithmetic is for float32, not float64", name_of(options.precision)));
   check(options.optimizer);
 }
 
+std::string_view name_of(precision p) noexcept { return p == precision::tf32 ? "tf32" : "float32"; }
+
 gpu::ledger plan(gpu::device d, const stage_options& options) {
   check(options);
+  if (d.is_host() && options.precision != precision::float32)
+    throw std::invalid_argument(fmt::format("the host has no {} arithmetic; compute in float32, or on a CUDA device",
+                                            name_of(options.precision)));
   return options.compute == type::float64 ? plan_typed<double>(d, options) : plan_typed<float>(d, options);
 }
 

@@ -17,6 +17,7 @@ inline constexpr const char* scale = "train: scales of inputs";
 inline constexpr const char* moments = "train: statistics of inputs";
 inline constexpr const char* row_losses = "train: losses of rows";
 inline constexpr const char* column_sums = "train: sums of columns";
+inline constexpr const char* norm_sums = "train: sums for the gradient's norm";
 inline constexpr const char* workspace = "train: workspace of matrix products";
 inline constexpr const char* state = "train: step state";
 inline constexpr const char* progress = "train: landing place of the step state";

@@ -2,16 +2,28 @@
 
 #include <penstock/train/stage.hpp>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace penstock::train {
+
+/// Rows that go through the stage together. The rows from `valid` on are padding: whatever they hold, they become zeros
+/// and contribute nothing.
+struct row_block {
+  std::size_t rows = 0;
+  std::size_t valid = 0;
+  std::uint64_t first_row = 0;
+};
 
 /// What steps leave behind, in the device's memory: read and changed by kernels only, so that no step waits for the
 /// host.
 struct step_state {
   train::progress progress;
-  std::uint64_t rows_in_step = 0;  ///< valid rows accumulated since the last update
-  std::uint32_t blocked = 0;       ///< the update under way changes nothing
+  row_block block;                       ///< of the pass under way
+  const std::int32_t* labels = nullptr;  ///< of its rows
+  std::uint64_t rows_in_step = 0;        ///< valid rows accumulated since the last update
+  double gradient_squares = 0;           ///< of the gradient sums, where the step is clipped
+  std::uint32_t blocked = 0;             ///< the update under way changes nothing
   // What the optimizer multiplies with in the update under way.
   double gradient_scale = 0;
   double learning_rate = 0;
@@ -24,7 +36,8 @@ struct update_rule {
   double learning_rate = 0;
   double beta1 = 0;
   double beta2 = 0;
-  bool skip = false;  ///< a step that is not finite is counted, and the next one may change the parameters again
+  double clip_norm = 0;  ///< 0: gradient_squares is not looked at
+  bool skip = false;     ///< a step that is not finite is counted, and the next one may change the parameters again
 };
 
 }  // namespace penstock::train

@@ -81,6 +81,7 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
   position_.rows = training.rows();
   const auto start = clock::now();
   const double rate = learning_rate(options_.stage.optimizer);
+  const std::uint64_t steps_per_epoch = (training.batches_per_epoch() + options_.accumulate - 1) / options_.accumulate;
   epoch_progress done{
       .epoch = position_.epoch, .batches = position_.next_batch, .batches_per_epoch = training.batches_per_epoch()};
   const auto note = [&](const train::progress& p) {
@@ -100,7 +101,8 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
       stage_.accumulate(inputs_of(batch, options_), batch.field<std::int32_t>(options_.label), batch.rows(),
                         batch.valid_rows(), batch.index() * batch_rows());
       if (++in_step < options_.accumulate && batch.index() + 1 < done.batches_per_epoch) continue;
-      stage_.update(rate);
+      const std::uint64_t step = position_.epoch * steps_per_epoch + batch.index() / options_.accumulate;
+      stage_.update(rate * factor(options_.schedule, step, steps_per_epoch));
       in_step = 0;
       done.batches = position_.next_batch = batch.index() + 1;
       if (++steps % options_.check_every == 0) {

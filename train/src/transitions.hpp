@@ -12,10 +12,16 @@ namespace penstock::train {
 
 PENSTOCK_HOST_DEVICE inline void apply_begin(const update_rule& rule, step_state& s) {
   train::progress& p = s.progress;
+  s.gradient_scale = s.rows_in_step ? 1.0 / static_cast<double>(s.rows_in_step) : 0.0;
+  if (rule.clip_norm > 0) {
+    const double norm = sqrt(s.gradient_squares) * s.gradient_scale;
+    // A gradient can overflow where no loss did: its rows are those of the last pass, as far as can be told.
+    if (!(norm - norm == 0) && s.block.first_row < p.bad_loss) p.bad_loss = s.block.first_row;
+    if (norm > rule.clip_norm) s.gradient_scale *= rule.clip_norm / norm;
+  }
   const bool finite = p.bad_input == progress::no_row && p.bad_loss == progress::no_row;
   const bool labels = p.bad_label == progress::no_row;
   s.blocked = !finite || !labels || s.rows_in_step == 0;
-  s.gradient_scale = s.rows_in_step ? 1.0 / static_cast<double>(s.rows_in_step) : 0.0;
   s.learning_rate = rule.learning_rate;
   s.rows_in_step = 0;
   if (s.blocked) {

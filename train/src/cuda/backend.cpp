@@ -1,10 +1,14 @@
 #include "../backend.hpp"
 
+#include "../elementwise.hpp"
 #include "../host/backend.hpp"
 #include "check.hpp"
 #include "column_sums.hpp"
 #include "kernels.hpp"
 #include "products.hpp"
+#include "replayed_work.hpp"
+
+#include <array>
 
 namespace penstock::train {
 namespace {
@@ -12,52 +16,69 @@ namespace {
 template <class T>
 class cuda_backend final : public backend<T> {
  public:
-  cuda_backend(gpu::stream_ref stream, const backend_memory& memory)
-      : stream_(stream.native()),
+  cuda_backend(gpu::stream_ref stream, precision arithmetic, const backend_memory& memory)
+      : stream_(stream),
         ordinal_(stream.device().ordinal()),
         column_sums_(reinterpret_cast<T*>(memory.column_sums.data())),
-        products_(made_on(ordinal_, memory)) {}
+        products_(made_on(ordinal_, arithmetic, memory)) {}
 
   void run(const std::function<void()>& work) override {
     const cuda::current_device current(ordinal_);
     work();
   }
 
-  void multiply(const product& what, const T* a, const T* b, T* c, const T* bias) override {
-    products_.multiply(stream_, what, a, b, c, bias);
+  void replay(std::size_t key, const std::function<void()>& work) override {
+    const cuda::current_device current(ordinal_);
+    graphs_.at(key).run(stream_.native(), work);
   }
-  void normalise(const row_block& block, std::size_t columns, const T* x, const T* mean, const T* scale, T* out,
-                 step_state* state) override {
-    cuda::normalise(stream_, block, columns, x, mean, scale, out, state);
+
+  void multiply(const product& what, const T* a, const T* b, T* c, const T* bias) override {
+    if (what.activation == activation::identity || what.activation == activation::relu)
+      return products_.multiply(stream_.native(), what, a, b, c, bias);
+    // cuBLASLt has no epilogue for these.
+    product sums = what;
+    sums.activation = activation::identity;
+    products_.multiply(stream_.native(), sums, a, b, c, bias);
+    activate(stream_, what.activation, what.rows * what.columns, c);
+  }
+  void take(const row_block& block, std::size_t columns, const T* x, const std::int32_t* labels, const T* mean,
+            const T* scale, T* out, step_state* state) override {
+    cuda::take(stream_.native(), block, columns, x, labels, mean, scale, out, state);
   }
   void observe(const row_block& block, std::size_t columns, const T* x, const moment_columns& moments,
                step_state* state) override {
-    cuda::observe(stream_, block, columns, x, moments, state);
+    cuda::observe(stream_.native(), block, columns, x, moments, state);
   }
   void activation_gradient(activation kind, std::size_t rows, std::size_t columns, const T* y, T* dy, T* bias_gradient,
                            bool accumulate) override {
-    cuda::activation_gradient(stream_, kind, rows, columns, y, dy, bias_gradient, accumulate, column_sums_);
+    cuda::activation_gradient(stream_.native(), kind, rows, columns, y, dy, bias_gradient, accumulate, column_sums_);
   }
-  void softmax_cross_entropy(const row_block& block, std::size_t classes, T* logits, const std::int32_t* labels,
-                             T* row_losses, bool gradient, step_state* state) override {
-    cuda::softmax_cross_entropy(stream_, block, classes, logits, labels, row_losses, gradient, state);
+  void softmax_cross_entropy(std::size_t rows, std::size_t classes, T* logits, T* row_losses, bool gradient,
+                             step_state* state) override {
+    cuda::softmax_cross_entropy(stream_.native(), rows, classes, logits, row_losses, gradient, state);
   }
-  void begin_update(const update_rule& rule, step_state* state) override { cuda::begin_update(stream_, rule, state); }
-  void discard(step_state* state) override { cuda::discard(stream_, state); }
+  void square_gradients(std::size_t count, const T* gradients, double* piece_sums, step_state* state) override {
+    cuda::square_gradients(stream_.native(), count, gradients, piece_sums, state);
+  }
+  void begin_update(const update_rule& rule, step_state* state) override {
+    cuda::begin_update(stream_.native(), rule, state);
+  }
+  void discard(step_state* state) override { cuda::discard(stream_.native(), state); }
   void reset(const metrics& start, bool forgive, step_state* state) override {
-    cuda::reset(stream_, start, forgive, state);
+    cuda::reset(stream_.native(), start, forgive, state);
   }
 
  private:
-  static cuda::products<T> made_on(int ordinal, const backend_memory& memory) {
+  static cuda::products<T> made_on(int ordinal, precision arithmetic, const backend_memory& memory) {
     const cuda::current_device current(ordinal);
-    return cuda::products<T>(memory.workspace);
+    return cuda::products<T>(memory.workspace, arithmetic);
   }
 
-  cudaStream_t stream_;
+  gpu::stream_ref stream_;
   int ordinal_;
   T* column_sums_;
   cuda::products<T> products_;
+  std::array<cuda::replayed_work, replay_keys> graphs_;
 };
 
 }  // namespace
@@ -68,11 +89,13 @@ std::size_t column_sum_elements(gpu::device d, std::size_t rows, std::size_t wid
 }
 
 template <class T>
-std::unique_ptr<backend<T>> make_backend(gpu::stream_ref stream, std::size_t threads, const backend_memory& memory) {
-  if (stream.device().is_host()) return host::make_backend<T>(threads);
-  return std::make_unique<cuda_backend<T>>(stream, memory);
+std::unique_ptr<backend<T>> make_backend(gpu::stream_ref stream, const stage_options& options,
+                                         const backend_memory& memory) {
+  if (stream.device().is_host()) return host::make_backend<T>(options.threads);
+  if (options.precision != precision::float32) cuda::require_tensor_cores(stream.device(), options.precision);
+  return std::make_unique<cuda_backend<T>>(stream, options.precision, memory);
 }
-template std::unique_ptr<backend<float>> make_backend(gpu::stream_ref, std::size_t, const backend_memory&);
-template std::unique_ptr<backend<double>> make_backend(gpu::stream_ref, std::size_t, const backend_memory&);
+template std::unique_ptr<backend<float>> make_backend(gpu::stream_ref, const stage_options&, const backend_memory&);
+template std::unique_ptr<backend<double>> make_backend(gpu::stream_ref, const stage_options&, const backend_memory&);
 
 }  // namespace penstock::train

@@ -10,21 +10,25 @@ namespace penstock::train::cuda {
 // that the same input gives the same bits.
 
 template <class T>
-void normalise(cudaStream_t stream, const row_block& block, std::size_t columns, const T* x, const T* mean,
-               const T* scale, T* out, step_state* state);
+void take(cudaStream_t stream, const row_block& block, std::size_t columns, const T* x, const std::int32_t* labels,
+          const T* mean, const T* scale, T* out, step_state* state);
 
 template <class T>
 void observe(cudaStream_t stream, const row_block& block, std::size_t columns, const T* x,
              const moment_columns& moments, step_state* state);
 
 template <class T>
-void softmax_cross_entropy(cudaStream_t stream, const row_block& block, std::size_t classes, T* logits,
-                           const std::int32_t* labels, T* row_losses, bool gradient, step_state* state);
+void softmax_cross_entropy(cudaStream_t stream, std::size_t rows, std::size_t classes, T* logits, T* row_losses,
+                           bool gradient, step_state* state);
 
 /// `partial` holds column_sum_elements() values.
 template <class T>
 void activation_gradient(cudaStream_t stream, activation kind, std::size_t rows, std::size_t columns, const T* y, T* dy,
                          T* bias_gradient, bool accumulate, T* partial);
+
+template <class T>
+void square_gradients(cudaStream_t stream, std::size_t count, const T* gradients, double* piece_sums,
+                      step_state* state);
 
 void begin_update(cudaStream_t stream, const update_rule& rule, step_state* state);
 void discard(cudaStream_t stream, step_state* state);

@@ -31,7 +31,10 @@ using lt_preference = handle<lt_traits<cublasLtMatmulPreference_t, cublasLtMatmu
 template <class T>
 inline constexpr cudaDataType_t data_type = std::is_same_v<T, double> ? CUDA_R_64F : CUDA_R_32F;
 template <class T>
-inline constexpr cublasComputeType_t compute_type = std::is_same_v<T, double> ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F;
+cublasComputeType_t compute_type(precision arithmetic) {
+  if (std::is_same_v<T, double>) return CUBLAS_COMPUTE_64F;
+  return arithmetic == precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
 
 struct prepared {
   lt_description description;
@@ -58,13 +61,22 @@ cublasLtEpilogue_t epilogue_of(const product& p) {
 
 }  // namespace
 
+void require_tensor_cores(gpu::device d, precision arithmetic) {
+  int major = 0;
+  const cudaError_t code = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, d.ordinal());
+  if (code == cudaSuccess && major >= 8) return;
+  throw gpu::error(fmt::format("{} has no {} arithmetic (it needs compute capability 8.0); compute in float32",
+                               d.name(), name_of(arithmetic)));
+}
+
 template <class T>
 struct products<T>::impl {
   lt_handle lt;
   std::span<std::byte> workspace;
+  precision arithmetic;
   std::map<product, prepared> known;
 
-  explicit impl(std::span<std::byte> space) : workspace(space) {
+  impl(std::span<std::byte> space, precision p) : workspace(space), arithmetic(p) {
     cublasLtHandle_t native = nullptr;
     check(cublasLtCreate(&native), "starting cuBLASLt");
     lt.reset(native);
@@ -75,7 +87,7 @@ struct products<T>::impl {
   prepared prepare(const product& p) {
     prepared made;
     cublasLtMatmulDesc_t description = nullptr;
-    check(cublasLtMatmulDescCreate(&description, compute_type<T>, data_type<T>), "describing a product");
+    check(cublasLtMatmulDescCreate(&description, compute_type<T>(arithmetic), data_type<T>), "describing a product");
     made.description.reset(description);
     set(made.description, CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(made.description, CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -122,7 +134,8 @@ struct products<T>::impl {
 };
 
 template <class T>
-products<T>::products(std::span<std::byte> workspace) : impl_(std::make_unique<impl>(workspace)) {}
+products<T>::products(std::span<std::byte> workspace, precision arithmetic)
+    : impl_(std::make_unique<impl>(workspace, arithmetic)) {}
 template <class T>
 products<T>::products(products&&) noexcept = default;
 template <class T>

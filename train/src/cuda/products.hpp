@@ -9,12 +9,15 @@
 
 namespace penstock::train::cuda {
 
+/// Throws gpu::error where the device has no tensor cores for `arithmetic`.
+void require_tensor_cores(gpu::device d, precision arithmetic);
+
 /// Matrix products through cuBLASLt with a workspace of the plan's. The algorithm of each shape is chosen once, among
 /// those that give the same bits every time; descriptors are made then, and later calls allocate nothing.
 template <class T>
 class products {
  public:
-  explicit products(std::span<std::byte> workspace);
+  products(std::span<std::byte> workspace, precision arithmetic);
   products(products&&) noexcept;
   ~products();
   void multiply(cudaStream_t stream, const product& what, const T* a, const T* b, T* c, const T* bias);

@@ -34,10 +34,15 @@ __device__ T block_sum(T value) {
   return value;
 }
 
-/// One warp-sized piece of a row at a time: blockIdx.y counts rows.
+/// A piece of a row at a time: blockIdx.y counts rows. One thread notes the pass for the kernels that follow, whose
+/// launches are recorded and so cannot be told.
 template <class T>
-__global__ void normalise_kernel(row_block block, std::size_t columns, const T* x, const T* mean, const T* scale,
-                                 T* out, step_state* state) {
+__global__ void take_kernel(row_block block, std::size_t columns, const T* x, const std::int32_t* labels, const T* mean,
+                            const T* scale, T* out, step_state* state) {
+  if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) {
+    state->block = block;
+    state->labels = labels;
+  }
   for (std::size_t i = blockIdx.y; i < block.rows; i += gridDim.y) {
     bool bad = false;
     for (std::size_t j = blockIdx.x * blockDim.x + threadIdx.x; j < columns; j += gridDim.x * blockDim.x) {
@@ -65,11 +70,13 @@ struct top_value {
 
 /// One warp for each row: the peak, the sum of exponentials, the loss, the gradient in place of the logits.
 template <class T>
-__global__ void softmax_kernel(row_block block, std::size_t classes, T* logits, const std::int32_t* labels,
-                               T* row_losses, std::uint8_t* hits, bool gradient, step_state* state) {
+__global__ void softmax_kernel(std::size_t rows, std::size_t classes, T* logits, T* row_losses, std::uint8_t* hits,
+                               bool gradient, step_state* state) {
+  const row_block block = state->block;
+  const std::int32_t* const labels = state->labels;
   const std::size_t i = (std::size_t{blockIdx.x} * blockDim.x + threadIdx.x) / warp;
   const unsigned lane = threadIdx.x % warp;
-  if (i >= block.rows) return;
+  if (i >= rows) return;
   T* const z = logits + i * classes;
   const bool valid = i < block.valid;
   const std::int32_t label = valid ? labels[i] : -1;
@@ -109,8 +116,8 @@ __global__ void softmax_kernel(row_block block, std::size_t classes, T* logits, 
 
 /// One block: sums of losses and hits in a fixed order.
 template <class T>
-__global__ void metrics_kernel(row_block block, const T* row_losses, const std::uint8_t* hits, bool gradient,
-                               step_state* state) {
+__global__ void metrics_kernel(const T* row_losses, const std::uint8_t* hits, bool gradient, step_state* state) {
+  const row_block block = state->block;
   double loss = 0;
   unsigned long long correct = 0;
   for (std::size_t i = threadIdx.x; i < block.valid; i += block_threads) {
@@ -130,32 +137,31 @@ __global__ void metrics_kernel(row_block block, const T* row_losses, const std::
 }  // namespace
 
 template <class T>
-void normalise(cudaStream_t stream, const row_block& block, std::size_t columns, const T* x, const T* mean,
-               const T* scale, T* out, step_state* state) {
+void take(cudaStream_t stream, const row_block& block, std::size_t columns, const T* x, const std::int32_t* labels,
+          const T* mean, const T* scale, T* out, step_state* state) {
   const dim3 grid(
       static_cast<unsigned>(std::clamp<std::size_t>((columns + block_threads - 1) / block_threads, 1, 65535)),
       static_cast<unsigned>(std::min<std::size_t>(block.rows, 65535)));
-  normalise_kernel<<<grid, block_threads, 0, stream>>>(block, columns, x, mean, scale, out, state);
+  take_kernel<<<grid, block_threads, 0, stream>>>(block, columns, x, labels, mean, scale, out, state);
   check(cudaGetLastError(), "launching the normalisation of inputs");
 }
 
 template <class T>
-void softmax_cross_entropy(cudaStream_t stream, const row_block& block, std::size_t classes, T* logits,
-                           const std::int32_t* labels, T* row_losses, bool gradient, step_state* state) {
-  auto* const hits = reinterpret_cast<std::uint8_t*>(row_losses + block.rows);
+void softmax_cross_entropy(cudaStream_t stream, std::size_t rows, std::size_t classes, T* logits, T* row_losses,
+                           bool gradient, step_state* state) {
+  auto* const hits = reinterpret_cast<std::uint8_t*>(row_losses + rows);
   const unsigned rows_per_block = block_threads / warp;
-  const auto blocks = static_cast<unsigned>((block.rows + rows_per_block - 1) / rows_per_block);
-  softmax_kernel<<<blocks, block_threads, 0, stream>>>(block, classes, logits, labels, row_losses, hits, gradient,
-                                                       state);
+  const auto blocks = static_cast<unsigned>((rows + rows_per_block - 1) / rows_per_block);
+  softmax_kernel<<<blocks, block_threads, 0, stream>>>(rows, classes, logits, row_losses, hits, gradient, state);
   check(cudaGetLastError(), "launching the loss");
-  metrics_kernel<<<1, block_threads, 0, stream>>>(block, row_losses, hits, gradient, state);
+  metrics_kernel<<<1, block_threads, 0, stream>>>(row_losses, hits, gradient, state);
   check(cudaGetLastError(), "launching the sums of the loss");
 }
 
-#define PENSTOCK_INSTANTIATE(T)                                                                                        \
-  template void normalise(cudaStream_t, const row_block&, std::size_t, const T*, const T*, const T*, T*, step_state*); \
-  template void softmax_cross_entropy(cudaStream_t, const row_block&, std::size_t, T*, const std::int32_t*, T*, bool,  \
-                                      step_state*);
+#define PENSTOCK_INSTANTIATE(T)                                                                                      \
+  template void take(cudaStream_t, const row_block&, std::size_t, const T*, const std::int32_t*, const T*, const T*, \
+                     T*, step_state*);                                                                               \
+  template void softmax_cross_entropy(cudaStream_t, std::size_t, std::size_t, T*, T*, bool, step_state*);
 PENSTOCK_INSTANTIATE(float)
 PENSTOCK_INSTANTIATE(double)
 #undef PENSTOCK_INSTANTIATE

@@ -6,26 +6,34 @@
 
 #include <penstock/gpu/device.hpp>
 
+#include <tbb/info.h>
 #include <tbb/task_arena.h>
+
+#include <algorithm>
 
 namespace penstock::train::host {
 namespace {
 
+/// More threads than TBB has workers for would only make it warn.
+int arena_size(std::size_t threads) {
+  const std::size_t wanted = threads != 0 ? threads : gpu::processors();
+  return static_cast<int>(std::min<std::size_t>(wanted, static_cast<std::size_t>(tbb::info::default_concurrency())));
+}
+
 template <class T>
 class host_backend final : public backend<T> {
  public:
-  explicit host_backend(std::size_t threads) : arena_(static_cast<int>(threads != 0 ? threads : gpu::processors())) {
-    use_single_threaded_blas();
-  }
+  explicit host_backend(std::size_t threads) : arena_(arena_size(threads)) { use_single_threaded_blas(); }
 
   void run(const std::function<void()>& work) override { arena_.execute(work); }
+  void replay(std::size_t, const std::function<void()>& work) override { arena_.execute(work); }
 
   void multiply(const product& what, const T* a, const T* b, T* c, const T* bias) override {
     host::multiply(what, a, b, c, bias);
   }
-  void normalise(const row_block& block, std::size_t columns, const T* x, const T* mean, const T* scale, T* out,
-                 step_state* state) override {
-    host::normalise(block, columns, x, mean, scale, out, *state);
+  void take(const row_block& block, std::size_t columns, const T* x, const std::int32_t* labels, const T* mean,
+            const T* scale, T* out, step_state* state) override {
+    host::take(block, columns, x, labels, mean, scale, out, *state);
   }
   void observe(const row_block& block, std::size_t columns, const T* x, const moment_columns& moments,
                step_state* state) override {
@@ -35,9 +43,12 @@ class host_backend final : public backend<T> {
                            bool accumulate) override {
     host::activation_gradient(kind, rows, columns, y, dy, bias_gradient, accumulate);
   }
-  void softmax_cross_entropy(const row_block& block, std::size_t classes, T* logits, const std::int32_t* labels,
-                             T* row_losses, bool gradient, step_state* state) override {
-    host::softmax_cross_entropy(block, classes, logits, labels, row_losses, gradient, *state);
+  void softmax_cross_entropy(std::size_t, std::size_t classes, T* logits, T* row_losses, bool gradient,
+                             step_state* state) override {
+    host::softmax_cross_entropy(classes, logits, row_losses, gradient, *state);
+  }
+  void square_gradients(std::size_t count, const T* gradients, double* piece_sums, step_state* state) override {
+    host::square_gradients(count, gradients, piece_sums, *state);
   }
   void begin_update(const update_rule& rule, step_state* state) override { apply_begin(rule, *state); }
   void discard(step_state* state) override { apply_discard(*state); }

@@ -54,8 +54,10 @@ row_result<T> row_loss(std::size_t classes, T* z, std::size_t label, bool gradie
 }  // namespace
 
 template <class T>
-void normalise(const row_block& block, std::size_t columns, const T* x, const T* mean, const T* scale, T* out,
-               step_state& state) {
+void take(const row_block& block, std::size_t columns, const T* x, const std::int32_t* labels, const T* mean,
+          const T* scale, T* out, step_state& state) {
+  state.block = block;
+  state.labels = labels;
   for_each_tile(block.rows, tile_rows, [&](std::size_t first, std::size_t last) {
     for (std::size_t i = first; i < last; ++i) {
       T* const to = out + i * columns;
@@ -105,8 +107,9 @@ void observe(const row_block& block, std::size_t columns, const T* x, const mome
 }
 
 template <class T>
-void softmax_cross_entropy(const row_block& block, std::size_t classes, T* logits, const std::int32_t* labels,
-                           T* row_losses, bool gradient, step_state& state) {
+void softmax_cross_entropy(std::size_t classes, T* logits, T* row_losses, bool gradient, step_state& state) {
+  const row_block& block = state.block;
+  const std::int32_t* const labels = state.labels;
   std::atomic<std::uint64_t> hits{0};
   for_each_tile(block.rows, tile_rows, [&](std::size_t first, std::size_t last) {
     std::uint64_t hits_here = 0;
@@ -154,11 +157,27 @@ void activation_gradient(activation kind, std::size_t rows, std::size_t columns,
   });
 }
 
-#define PENSTOCK_INSTANTIATE(T)                                                                                       \
-  template void normalise(const row_block&, std::size_t, const T*, const T*, const T*, T*, step_state&);              \
-  template void observe(const row_block&, std::size_t, const T*, const moment_columns&, step_state&);                 \
-  template void softmax_cross_entropy(const row_block&, std::size_t, T*, const std::int32_t*, T*, bool, step_state&); \
+template <class T>
+void square_gradients(std::size_t count, const T* gradients, double* piece_sums, step_state& state) {
+  const std::size_t extent = (count + norm_pieces - 1) / norm_pieces;
+  tbb::parallel_for(std::size_t{0}, norm_pieces, [&](std::size_t piece) {
+    double sum = 0;
+    for (std::size_t i = piece * extent; i < std::min(count, (piece + 1) * extent); ++i)
+      sum += static_cast<double>(gradients[i]) * static_cast<double>(gradients[i]);
+    piece_sums[piece] = sum;
+  });
+  state.gradient_squares = 0;
+  for (std::size_t piece = 0; piece < norm_pieces; ++piece) state.gradient_squares += piece_sums[piece];
+}
+
+#define PENSTOCK_INSTANTIATE(T)                                                                            \
+  template void take(const row_block&, std::size_t, const T*, const std::int32_t*, const T*, const T*, T*, \
+                     step_state&);                                                                         \
+  template void observe(const row_block&, std::size_t, const T*, const moment_columns&, step_state&);      \
+  template void softmax_cross_entropy(std::size_t, T*, T*, bool, step_state&);                             \
   template void activation_gradient(activation, std::size_t, std::size_t, const T*, T*, T*, bool);
+template void square_gradients(std::size_t, const float*, double*, step_state&);
+template void square_gradients(std::size_t, const double*, double*, step_state&);
 PENSTOCK_INSTANTIATE(float)
 PENSTOCK_INSTANTIATE(double)
 #undef PENSTOCK_INSTANTIATE

@@ -9,8 +9,10 @@
 namespace penstock::train {
 
 /// What a dense layer does to its sums.
-enum class activation : std::uint8_t { identity, relu };
+enum class activation : std::uint8_t { identity, relu, tanh, sigmoid };
 std::string_view name_of(activation) noexcept;
+/// Throws std::invalid_argument with the names there are.
+activation parse_activation(std::string_view name);
 
 /// A multilayer perceptron: dense layers with an activation, a last dense layer that gives one logit per class. Without
 /// hidden layers it is softmax regression.

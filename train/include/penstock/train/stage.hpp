@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace penstock::train {
@@ -21,13 +22,22 @@ enum class non_finite : std::uint8_t {
   skip   ///< the step changes nothing and is counted
 };
 
+/// The arithmetic of matrix products on float32 values; sums, weights and everything else stay float32.
+enum class precision : std::uint8_t {
+  float32,  ///< factors as they are
+  tf32      ///< factors rounded to 10 bits of mantissa; needs a CUDA device of compute capability 8.0 (Ampere) or newer
+};
+std::string_view name_of(precision) noexcept;
+
 /// What the memory and the arithmetic of a stage depend on.
 struct stage_options {
   mlp_options model;
   optimizer_options optimizer = adamw{};
   std::size_t rows = 256;        ///< the most rows that accumulate() and evaluate() are given at once
   type compute = type::float32;  ///< float32 or float64: of x, weights, gradients and moments
-  std::uint64_t seed = 0;        ///< of the initial weights
+  train::precision precision = precision::float32;
+  double clip_norm = 0;    ///< a step's mean gradient is scaled down to this norm over all parameters; 0: never
+  std::uint64_t seed = 0;  ///< of the initial weights
   train::non_finite non_finite = non_finite::fail;
   std::size_t workspace_bytes = std::size_t{4} << 20;  ///< for matrix products on CUDA
   std::size_t threads = 0;                             ///< host device: threads that compute; 0: processors()

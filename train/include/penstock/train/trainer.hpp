@@ -2,6 +2,7 @@
 
 #include <penstock/fault.hpp>
 #include <penstock/pipeline/pipeline.hpp>
+#include <penstock/train/schedule.hpp>
 #include <penstock/train/stage.hpp>
 
 #include <cstddef>
@@ -17,6 +18,7 @@ namespace penstock::train {
 struct trainer_options {
   stage_options stage;             ///< stage.rows: rows of the pipelines' batches
   std::size_t accumulate = 1;      ///< batches of one step; the last step of an epoch takes what is left
+  train::schedule schedule;        ///< of the optimizer's learning rate
   std::string x = "x";             ///< the field of the inputs, of type stage.compute
   std::string label = "label";     ///< the field of the labels, int32, counted from 0
   std::uint64_t check_every = 32;  ///< steps between looks at the device, which do not wait for it

@@ -1,0 +1,38 @@
+#include <penstock/train/schedule.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <stdexcept>
+
+namespace penstock::train {
+namespace {
+
+double cosine_factor(const schedule& s, std::uint64_t step, std::uint64_t steps_per_epoch) {
+  const std::uint64_t last = s.epochs * steps_per_epoch;
+  if (step >= last || last <= s.warmup_steps) return step >= last ? s.final_factor : 1;
+  const double done = static_cast<double>(step - s.warmup_steps) / static_cast<double>(last - s.warmup_steps);
+  return s.final_factor + (1 - s.final_factor) * 0.5 * (1 + std::cos(std::numbers::pi * done));
+}
+
+}  // namespace
+
+double factor(const schedule& s, std::uint64_t step, std::uint64_t steps_per_epoch) noexcept {
+  if (step < s.warmup_steps) return static_cast<double>(step + 1) / static_cast<double>(s.warmup_steps);
+  if (s.form == schedule::shape::cosine) return cosine_factor(s, step, steps_per_epoch);
+  if (s.form == schedule::shape::steps)
+    return std::pow(s.step_factor,
+                    static_cast<double>(step / std::max<std::uint64_t>(1, s.step_epochs * steps_per_epoch)));
+  return 1;
+}
+
+schedule::shape parse_schedule(std::string_view name) {
+  if (name == "constant") return schedule::shape::constant;
+  if (name == "cosine") return schedule::shape::cosine;
+  if (name == "steps") return schedule::shape::steps;
+  throw std::invalid_argument(fmt::format("'{}' is no schedule; there are constant, cosine and steps", name));
+}
+
+}  // namespace penstock::train
