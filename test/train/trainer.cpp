@@ -14,6 +14,7 @@
 #include <stop_token>
 
 using namespace penstock;
+using namespace penstock::literals;
 using penstock::test::small_trainer;
 using penstock::test::training_file;
 using penstock::test::training_run;
@@ -198,6 +199,28 @@ BOOST_AUTO_TEST_CASE(nothing_large_is_allocated_after_the_first_epoch) {
   BOOST_TEST(large.count() == 0u);
   BOOST_TEST(faults->allocations == before);
   BOOST_TEST(before == 2);  // one slab of device memory, one of pinned memory
+}
+
+BOOST_AUTO_TEST_CASE(device_memory_in_use_stays_within_the_plan_on_cuda, test::on_gpu()) {
+  const training_file data(2000);
+  train::trainer_options options = small_trainer(256);
+  options.stage.model.hidden = {1024, 512};
+  const gpu::device device = test::first_gpu();
+  const auto epoch_in_use = [&](int epochs) {
+    training_run run(data, options, device);
+    for (int epoch = 0; epoch < epochs; ++epoch) {
+      run.trainer.train_epoch(run.planned.training);
+      run.trainer.evaluate(*run.planned.testing);
+    }
+    return std::pair{gpu::memory_of(device).free_bytes, run.planned.memory->bytes(gpu::memory_kind::device)};
+  };
+  // What CUDA loads for the first step is outside the budget: a run whose memory is freed again brings it in.
+  epoch_in_use(1);
+  const std::size_t free_before = gpu::memory_of(device).free_bytes;
+  for (const int epochs : {1, 3}) {
+    const auto [free_within, planned] = epoch_in_use(epochs);
+    BOOST_TEST(free_before - free_within <= align_up(planned, 2_MiB));
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
