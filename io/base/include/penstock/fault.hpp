@@ -11,16 +11,22 @@ namespace penstock {
 
 /// Places where the world beneath Penstock can fail. A test that holds the seam is asked before each use.
 enum class fault_site {
-  open_file, read_file, write_file, sync_file, rename_file,
-  allocate_host, allocate_pinned, allocate_device,
+  open_file,
+  read_file,
+  write_file,
+  sync_file,
+  rename_file,
+  allocate_host,
+  allocate_pinned,
+  allocate_device,
   cuda_call
 };
 
 /// What happens at one use of a site; the default is nothing.
 struct fault {
-  int error = 0;                                              ///< errno for files and host memory, cudaError_t for the device
-  std::size_t at_most = static_cast<std::size_t>(-1);         ///< a read or write moves no more bytes than this
-  std::chrono::microseconds delay{0};                         ///< the use takes this much longer
+  int error = 0;                                       ///< errno for files and host memory, cudaError_t for the device
+  std::size_t at_most = static_cast<std::size_t>(-1);  ///< a read or write moves no more bytes than this
+  std::chrono::microseconds delay{0};                  ///< the use takes this much longer
 };
 
 /// The seam through which tests make things fail. Programs never set one: options hold a null pointer, which costs a

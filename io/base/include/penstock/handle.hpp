@@ -4,9 +4,10 @@
 
 namespace penstock {
 
-/// Owner of one native handle (a CUDA stream, an HDF5 identifier, a descriptor). Move-only; a moved-from handle is empty.
-/// `Traits` gives `native_type`, `static native_type empty()` and `static void release(native_type) noexcept`.
-template <class Traits> class handle {
+/// Owner of one native handle (a CUDA stream, an HDF5 identifier, a descriptor). Move-only; a moved-from handle is
+/// empty. `Traits` gives `native_type`, `static native_type empty()` and `static void release(native_type) noexcept`.
+template <class Traits>
+class handle {
  public:
   using native_type = typename Traits::native_type;
 
