@@ -26,6 +26,7 @@ void add_data_options(CLI::App& app, train_options& o) {
 void add_model_options(CLI::App& app, train_options& o) {
   app.add_option("--hidden", o.hidden, "Outputs of the hidden layers, as 512,256; 0: none")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->capture_default_str();
   app.add_option("--batch-rows,--batch-size", o.batch_rows, "Rows that go through the model at once")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 30))
@@ -48,6 +49,8 @@ void add_model_options(CLI::App& app, train_options& o) {
       ->capture_default_str();
   app.add_option("--activation", o.activation, "Of the hidden layers")
       ->check(CLI::IsMember({"relu", "tanh", "sigmoid", "identity"}))
+      ->capture_default_str();
+  app.add_option("--dropout", o.dropout, "Probability that an output of a hidden layer is set to 0 in training")
       ->capture_default_str();
   app.add_option("--precision", o.precision, "Of matrix products; tf32 needs a CUDA device")
       ->check(CLI::IsMember({"float32", "tf32"}))

@@ -30,6 +30,7 @@ struct train_options {
   std::string schedule = "constant";
   std::uint64_t warmup_steps = 0;
   std::string activation = "relu";
+  double dropout = 0;
   std::string precision = "float32";
   double clip_norm = 0;
   double momentum = 0.9;

@@ -91,10 +91,10 @@ double distance(const std::vector<T>& a, const std::vector<T>& b) {
 
 template <class T>
 void compare(const shape& s, const train::optimizer_options& optimizer, double tolerance,
-             train::activation kind = train::activation::relu) {
+             train::activation kind = train::activation::relu, double dropout = 0) {
   const rows_of<T> data(2 * s.rows, s.inputs, s.classes);
   const train::stage_options options{
-      .model = {.inputs = s.inputs, .hidden = s.hidden, .classes = s.classes, .activation = kind},
+      .model = {.inputs = s.inputs, .hidden = s.hidden, .classes = s.classes, .activation = kind, .dropout = dropout},
       .optimizer = optimizer,
       .rows = s.rows,
       .compute = type_of<T>,
@@ -149,6 +149,10 @@ BOOST_AUTO_TEST_CASE(cuda_agrees_with_the_host_in_each_activation, test::on_gpu(
   const shape s{17, {33, 20}, 7, 65};
   for (const auto kind : {train::activation::tanh, train::activation::sigmoid, train::activation::identity})
     compare<double>(s, train::adamw{.epsilon = 1e-2}, 1e-13, kind);
+}
+
+BOOST_AUTO_TEST_CASE(cuda_drops_the_values_that_the_host_drops, test::on_gpu()) {
+  compare<double>({17, {33, 20}, 7, 65}, train::adamw{.epsilon = 1e-2}, 1e-13, train::activation::relu, 0.4);
 }
 
 BOOST_AUTO_TEST_CASE(tf32_products_are_near_those_of_float32_and_not_the_same, test::on_gpu()) {

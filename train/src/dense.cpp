@@ -32,22 +32,22 @@ void dense<T>::bind(T* parameters, T* gradients) {
 }
 
 template <class T>
-void dense<T>::forward(backend<T>& on, std::size_t rows, const T* x, T* y) {
-  on.multiply({.rows = rows,
-               .columns = outputs_,
-               .depth = inputs_,
-               .transpose_b = true,
-               .bias = true,
-               .activation = activation_},
-              x, weight_, y, bias_);
+void dense<T>::forward(const pass<T>& p, const T* x, T* y) {
+  p.on.multiply({.rows = p.rows,
+                 .columns = outputs_,
+                 .depth = inputs_,
+                 .transpose_b = true,
+                 .bias = true,
+                 .activation = activation_},
+                x, weight_, y, bias_);
 }
 
 template <class T>
-void dense<T>::backward(backend<T>& on, std::size_t rows, const T* x, const T* y, T* dy, T* dx, bool accumulate) {
-  on.activation_gradient(activation_, rows, outputs_, y, dy, bias_gradient_, accumulate);
-  on.multiply({.rows = outputs_, .columns = inputs_, .depth = rows, .transpose_a = true, .accumulate = accumulate}, dy,
-              x, weight_gradient_, nullptr);
-  if (dx != nullptr) on.multiply({.rows = rows, .columns = inputs_, .depth = outputs_}, dy, weight_, dx, nullptr);
+void dense<T>::backward(const pass<T>& p, const T* x, const T* y, T* dy, T* dx, bool accumulate) {
+  p.on.activation_gradient(activation_, p.rows, outputs_, y, dy, bias_gradient_, accumulate);
+  p.on.multiply({.rows = outputs_, .columns = inputs_, .depth = p.rows, .transpose_a = true, .accumulate = accumulate},
+                dy, x, weight_gradient_, nullptr);
+  if (dx != nullptr) p.on.multiply({.rows = p.rows, .columns = inputs_, .depth = outputs_}, dy, weight_, dx, nullptr);
 }
 
 template class dense<float>;

@@ -17,8 +17,8 @@ class dense final : public layer<T> {
   void initial(std::size_t number, std::uint64_t seed, std::uint64_t layer_number, std::uint64_t first,
                std::span<T> values) const override;
   void bind(T* parameters, T* gradients) override;
-  void forward(backend<T>& on, std::size_t rows, const T* x, T* y) override;
-  void backward(backend<T>& on, std::size_t rows, const T* x, const T* y, T* dy, T* dx, bool accumulate) override;
+  void forward(const pass<T>& p, const T* x, T* y) override;
+  void backward(const pass<T>& p, const T* x, const T* y, T* dy, T* dx, bool accumulate) override;
 
  private:
   std::size_t inputs_;

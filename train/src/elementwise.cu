@@ -56,6 +56,22 @@ struct adamw_update {
   }
 };
 
+template <class T>
+struct dropped_value {
+  const step_state* state;
+  std::uint64_t seed, layer, width, threshold;  // of 2^32: values with fewer random bits are dropped
+  T scale;
+  const T* from;
+  T* to;
+
+  PENSTOCK_HOST_DEVICE void operator()(std::size_t i) const {
+    using gpu::mix;
+    const std::uint64_t element = state->block.first_row * width + i;
+    const std::uint64_t bits = mix(mix(mix(mix(seed) + state->progress.steps) + layer) + element);
+    to[i] = (bits >> 32) < threshold ? T(0) : from[i] * scale;
+  }
+};
+
 template <class T, class F>
 struct activation_in_place {
   T* values;
@@ -64,6 +80,16 @@ struct activation_in_place {
 };
 
 }  // namespace
+
+template <class T>
+void drop(gpu::stream_ref stream, const drop_key& key, std::size_t width, std::size_t count, const T* from, T* to) {
+  const auto threshold = static_cast<std::uint64_t>(key.probability * 4294967296.0);
+  for_each_index(stream, count,
+                 dropped_value<T>{key.state, key.seed, key.layer, width, threshold,
+                                  static_cast<T>(1 / (1 - key.probability)), from, to});
+}
+template void drop(gpu::stream_ref, const drop_key&, std::size_t, std::size_t, const float*, float*);
+template void drop(gpu::stream_ref, const drop_key&, std::size_t, std::size_t, const double*, double*);
 
 template <class T>
 void activate(gpu::stream_ref stream, activation kind, std::size_t count, T* values) {

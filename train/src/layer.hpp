@@ -16,6 +16,17 @@ struct parameter_shape {
   std::vector<std::uint64_t> shape;
 };
 
+/// One block of rows on its way through the layers.
+template <class T>
+struct pass {
+  backend<T>& on;
+  gpu::stream_ref stream;
+  const step_state* state;  ///< in the device's memory
+  std::uint64_t seed;
+  std::size_t rows;
+  bool training;  ///< false where the model is only evaluated
+};
+
 /// One step of a model from rows of `inputs()` to rows of `outputs()` values. A layer knows its parameters' shapes
 /// before any memory is there, is bound to memory once, and works in it in place. What backward needs of forward is the
 /// layer's input and output alone, which the network keeps.
@@ -34,10 +45,10 @@ class layer {
   /// The parameters and their gradients, one array after another, in the device's memory.
   virtual void bind(T* parameters, T* gradients) = 0;
 
-  /// y = f(x) for `rows` rows.
-  virtual void forward(backend<T>& on, std::size_t rows, const T* x, T* y) = 0;
+  /// y = f(x) for the rows of the pass.
+  virtual void forward(const pass<T>& p, const T* x, T* y) = 0;
   /// Adds to the gradients where `accumulate`, else sets them; dx unless null. Uses dy as scratch.
-  virtual void backward(backend<T>& on, std::size_t rows, const T* x, const T* y, T* dy, T* dx, bool accumulate) = 0;
+  virtual void backward(const pass<T>& p, const T* x, const T* y, T* dy, T* dx, bool accumulate) = 0;
 };
 
 /// Elements of all parameters of a layer.

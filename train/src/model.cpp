@@ -35,7 +35,8 @@ std::size_t parameters(const mlp_options& model) noexcept {
 std::string to_text(const mlp_options& model) {
   std::string text = fmt::format("{}", model.inputs);
   for (const std::size_t outputs : model.hidden) text += fmt::format("-{}", outputs);
-  return fmt::format("{}-{}, {}", text, model.classes, name_of(model.activation));
+  text = fmt::format("{}-{}, {}", text, model.classes, name_of(model.activation));
+  return model.dropout > 0 ? fmt::format("{}, dropout {}", text, model.dropout) : text;
 }
 
 }  // namespace penstock::train

@@ -1,6 +1,7 @@
 #include "network.hpp"
 
 #include "dense.hpp"
+#include "dropout.hpp"
 
 #include <fmt/format.h>
 
@@ -64,19 +65,19 @@ void network<T>::bind(const gpu::memory& memory) {
 }
 
 template <class T>
-T* network<T>::forward(backend<T>& on, std::size_t rows, const T* x) {
+T* network<T>::forward(const pass<T>& p, const T* x) {
   for (std::size_t n = 0; n < layers_.size(); ++n) {
-    layers_[n]->forward(on, rows, x, outputs_[n]);
+    layers_[n]->forward(p, x, outputs_[n]);
     x = outputs_[n];
   }
   return outputs_.back();
 }
 
 template <class T>
-void network<T>::backward(backend<T>& on, std::size_t rows, const T* x, bool accumulate) {
+void network<T>::backward(const pass<T>& p, const T* x, bool accumulate) {
   for (std::size_t n = layers_.size(); n-- > 0;)
-    layers_[n]->backward(on, rows, n > 0 ? outputs_[n - 1] : x, outputs_[n], changes_[n],
-                         n > 0 ? changes_[n - 1] : nullptr, accumulate);
+    layers_[n]->backward(p, n > 0 ? outputs_[n - 1] : x, outputs_[n], changes_[n], n > 0 ? changes_[n - 1] : nullptr,
+                         accumulate);
 }
 
 template <class T>
@@ -85,6 +86,7 @@ network<T> make_network(const mlp_options& model) {
   std::size_t inputs = model.inputs;
   for (const std::size_t outputs : model.hidden) {
     layers.push_back(std::make_unique<dense<T>>(inputs, outputs, model.activation));
+    if (model.dropout > 0) layers.push_back(std::make_unique<dropout<T>>(outputs, model.dropout, layers.size()));
     inputs = outputs;
   }
   layers.push_back(std::make_unique<dense<T>>(inputs, model.classes, activation::identity));

@@ -29,10 +29,10 @@ class network {
   void plan(std::size_t rows, gpu::ledger& ledger) const;
   void bind(const gpu::memory& memory);
 
-  /// The logits of `rows` rows.
-  T* forward(backend<T>& on, std::size_t rows, const T* x);
+  /// The logits of the rows of the pass.
+  T* forward(const pass<T>& p, const T* x);
   /// Backward from the gradient of the logits, which lies where forward() gave them.
-  void backward(backend<T>& on, std::size_t rows, const T* x, bool accumulate);
+  void backward(const pass<T>& p, const T* x, bool accumulate);
 
   T* parameter_data() const noexcept { return parameter_data_; }
   T* gradient_data() const noexcept { return gradient_data_; }

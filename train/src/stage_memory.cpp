@@ -64,6 +64,8 @@ void check(const stage_options& options) {
     refuse(fmt::format("a model of {} classes; softmax cross-entropy needs at least 2", options.model.classes));
   if (std::find(options.model.hidden.begin(), options.model.hidden.end(), 0u) != options.model.hidden.end())
     refuse("a hidden layer of 0 outputs; leave it out");
+  if (!(options.model.dropout >= 0 && options.model.dropout < 1))
+    refuse(fmt::format("a dropout of {}; it is a probability, at least 0 and below 1", options.model.dropout));
   if (options.rows == 0) refuse("a stage needs room for at least one row");
   if (options.compute != type::float32 && options.compute != type::float64)
     refuse(fmt::format("{} is no compute type; there are float32 and float64", name_of(options.compute)));

@@ -21,6 +21,7 @@ struct mlp_options {
   std::vector<std::size_t> hidden{512, 256};  ///< outputs of each hidden layer
   std::size_t classes = 0;
   train::activation activation = activation::relu;
+  double dropout = 0;  ///< probability that an output of a hidden layer is set to 0 in training
 
   friend bool operator==(const mlp_options&, const mlp_options&) = default;
 };

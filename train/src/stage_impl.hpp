@@ -1,0 +1,81 @@
+#pragma once
+
+#include "stage_memory.hpp"
+
+#include <penstock/gpu/memory.hpp>
+#include <penstock/train/stage.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace penstock::train {
+
+/// The stage without its compute type.
+struct stage::impl {
+  virtual ~impl() = default;
+  virtual void pass(const void* x, const std::int32_t* labels, const row_block& block, bool gradient) = 0;
+  virtual void update(double learning_rate) = 0;
+  virtual void discard() = 0;
+  virtual void reset(const metrics& start) = 0;
+  virtual void observe(const void* x, const row_block& block) = 0;
+  virtual void set_normalisation(const input_statistics& statistics) = 0;
+
+  impl(gpu::stream_ref s, const stage_options& o, std::shared_ptr<gpu::memory> m)
+      : stream(s), options(o), memory(std::move(m)), arrived(s.device()) {
+    staging = memory->at(gpu::memory_kind::pinned, stage_items::staging);
+    landing = reinterpret_cast<step_state*>(memory->at(gpu::memory_kind::pinned, stage_items::progress).data());
+    state = reinterpret_cast<step_state*>(memory->at(gpu::memory_kind::device, stage_items::state).data());
+    sums = {reinterpret_cast<double*>(memory->at(gpu::memory_kind::device, stage_items::moments).data()),
+            3 * o.model.inputs};
+  }
+
+  void read(const std::byte* from, std::byte* to, std::size_t bytes) {
+    for (std::size_t done = 0; done < bytes;) {
+      const std::size_t piece = std::min(bytes - done, staging.size());
+      gpu::copy(stream, staging.data(), from + done, piece);
+      stream.synchronize();
+      std::memcpy(to + done, staging.data(), piece);
+      done += piece;
+    }
+  }
+  void write(std::byte* to, const std::byte* from, std::size_t bytes) {
+    for (std::size_t done = 0; done < bytes;) {
+      const std::size_t piece = std::min(bytes - done, staging.size());
+      std::memcpy(staging.data(), from + done, piece);
+      gpu::copy(stream, to + done, staging.data(), piece);
+      stream.synchronize();
+      done += piece;
+    }
+  }
+  step_state read_step_state() {
+    stream.synchronize();  // a request for the latest progress may still be writing to the landing place
+    gpu::copy(stream, landing, state, sizeof(step_state));
+    stream.synchronize();
+    asked = false;
+    latest = landing->progress;
+    return *landing;
+  }
+
+  gpu::stream_ref stream;
+  stage_options options;
+  std::shared_ptr<gpu::memory> memory;
+  std::span<std::byte> staging;
+  step_state* landing = nullptr;
+  step_state* state = nullptr;
+  std::vector<state_item> items;
+  std::span<double> sums;  // of what was observed: counts, means, squares
+  input_statistics normalisation;
+  gpu::event arrived;
+  bool asked = false;
+  train::progress latest;
+};
+
+/// The stage that computes in T.
+template <class T>
+std::unique_ptr<stage::impl> make_typed_stage(gpu::stream_ref stream, const stage_options& options,
+                                              std::shared_ptr<gpu::memory> memory);
+
+}  // namespace penstock::train

@@ -1,0 +1,182 @@
+#include "elementwise.hpp"
+#include "stage_impl.hpp"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <stdexcept>
+
+namespace penstock::train {
+namespace {
+
+template <class T>
+class typed_stage final : public stage::impl {
+ public:
+  typed_stage(gpu::stream_ref s, const stage_options& o, std::shared_ptr<gpu::memory> m)
+      : impl(s, o, std::move(m)), network_(make_network<T>(o.model)) {
+    network_.bind(*memory);
+    input_ = at(stage_items::input);
+    mean_ = at(stage_items::mean);
+    scale_ = at(stage_items::scale);
+    row_losses_ = at(stage_items::row_losses);
+    if (o.clip_norm > 0) norm_sums_ = reinterpret_cast<double*>(at(stage_items::norm_sums));
+    const std::size_t kept = moments(o.optimizer);
+    if (kept > 0) first_ = at(stage_items::first_moment);
+    if (kept > 1) second_ = at(stage_items::second_moment);
+    backend_ = make_backend<T>(s, o, workspaces(*memory));
+    list_state();
+    start();
+  }
+
+  void pass(const void* x, const std::int32_t* labels, const row_block& block, bool gradient) override {
+    const auto take = [&] {
+      backend_->take(block, options.model.inputs, static_cast<const T*>(x), labels, mean_, scale_, input_, state);
+    };
+    // The same launches every time, but for the first pass of a step, which sets the gradients that later ones add to.
+    const auto rest = [&] {
+      const train::pass<T> through{*backend_, stream, state, options.seed, block.rows, gradient};
+      T* const logits = network_.forward(through, input_);
+      backend_->softmax_cross_entropy(block.rows, options.model.classes, logits, row_losses_, gradient, state);
+      if (gradient) network_.backward(through, input_, accumulated_);
+    };
+    backend_->run(std::cref(take));
+    if (block.rows == options.rows)
+      backend_->replay(!gradient ? 0 : accumulated_ ? 2 : 1, std::cref(rest));
+    else
+      backend_->run(std::cref(rest));
+    accumulated_ = accumulated_ || gradient;
+  }
+
+  void update(double learning_rate) override {
+    update_rule rule{
+        .learning_rate = learning_rate, .clip_norm = options.clip_norm, .skip = options.non_finite == non_finite::skip};
+    if (const auto* o = std::get_if<adamw>(&options.optimizer)) rule.beta1 = o->beta1, rule.beta2 = o->beta2;
+    const auto work = [&] {
+      if (norm_sums_ != nullptr)
+        backend_->square_gradients(network_.parameters(), network_.gradient_data(), norm_sums_, state);
+      backend_->begin_update(rule, state);
+      optimizer_step(stream, options.optimizer, state, network_.parameters(), network_.parameter_data(),
+                     network_.gradient_data(), first_, second_);
+    };
+    backend_->run(std::cref(work));
+    accumulated_ = false;
+  }
+
+  void discard() override {
+    const auto work = [&] { backend_->discard(state); };
+    backend_->run(std::cref(work));
+    accumulated_ = false;
+  }
+
+  void reset(const metrics& start) override {
+    const auto work = [&] { backend_->reset(start, options.non_finite == non_finite::skip, state); };
+    backend_->run(std::cref(work));
+  }
+
+  void observe(const void* x, const row_block& block) override {
+    const std::size_t n = options.model.inputs;
+    const auto work = [&] {
+      backend_->observe(block, n, static_cast<const T*>(x), {sums.data(), sums.data() + n, sums.data() + 2 * n}, state);
+    };
+    backend_->run(std::cref(work));
+  }
+
+  void set_normalisation(const input_statistics& to) override {
+    const std::size_t n = options.model.inputs;
+    if (to.mean.size() != n || to.deviation.size() != n)
+      throw std::invalid_argument(
+          fmt::format("{} means and {} deviations for {} inputs", to.mean.size(), to.deviation.size(), n));
+    put(mean_, [&](std::size_t i) { return static_cast<T>(to.mean[i]); });
+    put(scale_, [&](std::size_t i) { return to.deviation[i] > 0 ? static_cast<T>(1 / to.deviation[i]) : T(1); });
+    normalisation = to;
+  }
+
+ private:
+  T* at(const char* name) const { return reinterpret_cast<T*>(memory->at(gpu::memory_kind::device, name).data()); }
+
+  /// Writes value_of(i) for each input through the staging memory.
+  template <class F>
+  void put(T* to, F value_of) {
+    T* const values = reinterpret_cast<T*>(staging.data());
+    const std::size_t most = staging.size() / sizeof(T);
+    for (std::size_t first = 0; first < options.model.inputs; first += most) {
+      const std::size_t count = std::min(most, options.model.inputs - first);
+      for (std::size_t i = 0; i < count; ++i) values[i] = value_of(first + i);
+      gpu::copy(stream, to + first, values, count * sizeof(T));
+      stream.synchronize();
+    }
+  }
+
+  void list_state() {
+    const auto list = [&](const std::string& group, T* data) {
+      for (std::size_t n = 0; n < network_.layers().size(); ++n)
+        for (const parameter_shape& p : network_.layers()[n]->parameters()) {
+          items.push_back({fmt::format("/{}/layer{}/{}", group, n, p.name), type_of<T>, p.shape,
+                           reinterpret_cast<std::byte*>(data)});
+          std::size_t elements = 1;
+          for (const std::uint64_t extent : p.shape) elements *= extent;
+          data += elements;
+        }
+    };
+    list("model", network_.parameter_data());
+    if (first_ != nullptr) list("optimizer/first_moment", first_);
+    if (second_ != nullptr) list("optimizer/second_moment", second_);
+  }
+
+  void start() {
+    const std::size_t bytes = network_.parameters() * sizeof(T);
+    if (first_ != nullptr) gpu::fill(stream, first_, 0, bytes);
+    if (second_ != nullptr) gpu::fill(stream, second_, 0, bytes);
+    step_state initial;
+    write(reinterpret_cast<std::byte*>(state), reinterpret_cast<const std::byte*>(&initial), sizeof initial);
+    initialise_weights();
+    gpu::fill(stream, sums.data(), 0, sums.size_bytes());
+    const std::size_t n = options.model.inputs;
+    set_normalisation({std::vector<double>(n, 0.0), std::vector<double>(n, 1.0)});
+  }
+
+  void initialise_weights() {
+    const std::span<T> values(reinterpret_cast<T*>(staging.data()), staging.size() / sizeof(T));
+    T* to = network_.parameter_data();
+    for (std::size_t n = 0; n < network_.layers().size(); ++n) {
+      const layer<T>& l = *network_.layers()[n];
+      const auto shapes = l.parameters();
+      for (std::size_t number = 0; number < shapes.size(); ++number) {
+        std::size_t elements = 1;
+        for (const std::uint64_t extent : shapes[number].shape) elements *= extent;
+        for (std::size_t first = 0; first < elements; first += values.size()) {
+          const auto piece = values.first(std::min(values.size(), elements - first));
+          l.initial(number, options.seed, n, first, piece);
+          gpu::copy(stream, to + first, piece.data(), piece.size_bytes());
+          stream.synchronize();
+        }
+        to += elements;
+      }
+    }
+  }
+
+  network<T> network_;
+  std::unique_ptr<backend<T>> backend_;
+  T* input_ = nullptr;
+  T* mean_ = nullptr;
+  T* scale_ = nullptr;
+  T* row_losses_ = nullptr;
+  T* first_ = nullptr;
+  T* second_ = nullptr;
+  double* norm_sums_ = nullptr;
+  bool accumulated_ = false;
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<stage::impl> make_typed_stage(gpu::stream_ref stream, const stage_options& options,
+                                              std::shared_ptr<gpu::memory> memory) {
+  return std::make_unique<typed_stage<T>>(stream, options, std::move(memory));
+}
+template std::unique_ptr<stage::impl> make_typed_stage<float>(gpu::stream_ref, const stage_options&,
+                                                              std::shared_ptr<gpu::memory>);
+template std::unique_ptr<stage::impl> make_typed_stage<double>(gpu::stream_ref, const stage_options&,
+                                                               std::shared_ptr<gpu::memory>);
+
+}  // namespace penstock::train
