@@ -35,6 +35,7 @@ plain_reader::plain_reader(const std::string& file, const std::string& dataset) 
   const penstock::handle<hdf5_traits<H5Tclose>> stored(H5Dget_type(dataset_.native()));
   type_.reset(H5Tget_native_type(stored.native(), H5T_DIR_ASCEND));
   shape_.resize(static_cast<std::size_t>(H5Sget_simple_extent_ndims(space_.native())));
+  if (shape_.empty()) throw std::invalid_argument("the baseline reads rows, and the dataset is a single value");
   H5Sget_simple_extent_dims(space_.native(), shape_.data(), nullptr);
   const std::size_t element_bytes = H5Tget_size(type_.native());
   row_bytes_ = std::accumulate(shape_.begin() + 1, shape_.end(), element_bytes, std::multiplies<std::size_t>{});

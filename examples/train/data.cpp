@@ -62,12 +62,14 @@ double value_at(const std::byte* bytes, std::size_t n, bool swapped) {
     throw std::invalid_argument("labels are integers; 16-bit floats are not taken");
 }
 
-/// One more than the largest label, from a pass over all of them.
-std::size_t count_classes(const std::vector<io::location>& labels) {
+/// One more than the largest label, from a pass over all of them. Throws io::error at one that is no whole number from
+/// 0 up to `most`.
+std::size_t count_classes(const std::vector<io::location>& labels, double most = most_classes) {
   io::row_reader reader(labels);
   reader.reserve({});
-  if (!reader.row_shape().empty() && reader.row_bytes() != penstock::size_of(reader.element().element))
-    throw std::invalid_argument(fmt::format("{}: a label is one number for each row", labels.front().dataset));
+  if (reader.row_bytes() != penstock::size_of(reader.element().element))
+    throw io::error("a label is one number for each row; name another dataset",
+                    {.file = labels.front().file.string(), .dataset = labels.front().dataset});
   constexpr std::uint64_t piece_rows = 65536;
   std::vector<std::byte> bytes;
   double largest = 0;
@@ -78,8 +80,8 @@ std::size_t count_classes(const std::vector<io::location>& labels) {
     penstock::visit_type(reader.element().element, [&](auto zero) {
       for (std::size_t n = 0; n < rows; ++n) {
         const double label = value_at<decltype(zero)>(bytes.data(), n, reader.element().swapped);
-        if (!(label >= 0) || label != std::floor(label) || label >= most_classes)
-          throw io::error(fmt::format("the label is {}; labels are whole numbers, counted from 0", label),
+        if (!(label >= 0) || label != std::floor(label) || label >= most)
+          throw io::error(fmt::format("the label is {}; labels are whole numbers from 0 to {}", label, most - 1),
                           {.file = reader.segment_of(first + n).where.file.string(),
                            .dataset = labels.front().dataset,
                            .rows = {first + n, 1}});
@@ -101,7 +103,10 @@ training_data find_data(const train_options& o) {
   const std::string test_y = o.test_y.empty() && o.y.empty() ? first_there(first, {"/test/labels"}) : o.test_y;
   if (test_x.empty() != test_y.empty()) throw std::invalid_argument("a test set needs both --test-x and --test-y");
   if (!test_x.empty()) data.testing = labelled_rows{in_all_files(o, test_x), in_all_files(o, test_y)};
-  data.classes = o.classes != 0 ? o.classes : count_classes(data.training.y);
+  // Every label is looked at before anything is trained: a cast on the way would hide what does not fit.
+  data.classes = count_classes(data.training.y, o.classes != 0 ? static_cast<double>(o.classes) : most_classes);
+  if (o.classes != 0) data.classes = o.classes;
+  if (data.testing) count_classes(data.testing->y, static_cast<double>(data.classes));
   return data;
 }
 

@@ -17,6 +17,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 namespace {
 
@@ -27,14 +28,28 @@ std::size_t stored_row_bytes(const examples::labelled_rows& rows) {
   return ps::io::row_reader(rows.x).row_bytes() + ps::io::row_reader(rows.y).row_bytes();
 }
 
-/// Refuses a checkpoint that could not be written, before anything is trained.
-void check_checkpoint(const std::string& file) {
+/// Refuses a file for results that could not be written, or that is one of those that are read, before anything is
+/// trained.
+void check_output(const char* option, const std::string& file, const examples::training_data& data) {
   namespace fs = std::filesystem;
   if (file.empty()) return;
   const fs::path folder = fs::absolute(file).parent_path();
   if (!fs::is_directory(folder))
     throw std::invalid_argument(
-        fmt::format("--checkpoint {}: there is no folder {}; make it first", file, folder.string()));
+        fmt::format("{} {}: there is no folder {}; make it first", option, file, folder.string()));
+  if (fs::is_directory(file))
+    throw std::invalid_argument(fmt::format("{} {}: it is a folder; name a file", option, file));
+  const auto refuse_inputs = [&](const std::vector<ps::io::location>& inputs) {
+    std::error_code not_there;
+    for (const auto& input : inputs)
+      if (fs::equivalent(file, input.file, not_there))
+        throw std::invalid_argument(fmt::format("{} {}: the data are read from it; name another file", option, file));
+  };
+  refuse_inputs(data.training.x);
+  refuse_inputs(data.training.y);
+  if (!data.testing) return;
+  refuse_inputs(data.testing->x);
+  refuse_inputs(data.testing->y);
 }
 
 /// The run itself: epochs from where the trainer stands.
@@ -58,7 +73,9 @@ class training_program {
     } catch (const ps::pipeline::stopped&) {
       // Within a pass without gradients: there is nothing to lose.
     }
-    if (stop.stop_requested()) save("stopped");
+    if (!stop.stop_requested()) return;
+    if (prepared_) return save("stopped");
+    fmt::print("stopped before the first step; there is nothing to keep\n");
   }
 
   void report() {
@@ -78,11 +95,13 @@ class training_program {
       trainer_.resume(options_.checkpoint);
       fmt::print("resumed from {}: epoch {}, batch {}\n", options_.checkpoint, trainer_.position().epoch + 1,
                  trainer_.position().next_batch);
+      prepared_ = true;
       if (trainer_.position().epoch >= options_.epochs && run_.testing)
         last_test_ = trainer_.evaluate(*run_.testing, stop);
     } else if (options_.normalise) {
       trainer_.normalise_from(run_.training, stop);
     }
+    prepared_ = true;
     std::fflush(stdout);
   }
 
@@ -121,6 +140,7 @@ class training_program {
   examples::progress_line line_;
   nlohmann::json epochs_ = nlohmann::json::array();
   std::optional<ps::train::metrics> last_test_;
+  bool prepared_ = false;  ///< the trainer stands where a checkpoint may be taken
 };
 
 }  // namespace
@@ -136,8 +156,11 @@ int main(int argc, char** argv) {
   int stopped_by = 0;
   const int code = examples::run_program(app, argc, argv, [&] {
     const examples::stop_on_signal signals;
-    check_checkpoint(o.checkpoint);
     const auto data = examples::find_data(o);
+    check_output("--checkpoint", o.checkpoint, data);
+    check_output("--json", o.json, data);
+    if (!o.json.empty() && o.json == o.checkpoint)
+      throw std::invalid_argument(fmt::format("--json {}: it is the checkpoint's file; name another", o.json));
     o.order = examples::order_of(data.training, o);
     auto session = examples::plan_session(o, data);
     examples::print_plan(session, o.budget);

@@ -57,11 +57,18 @@ std::span<std::byte> at_if_there(const gpu::memory& memory, const char* name) {
 
 }  // namespace
 
+// Products of two widths and of their bytes stay far within 64 bits.
+constexpr std::size_t most_width = std::size_t{1} << 24;
+
 void check(const stage_options& options) {
   const auto refuse = [](const std::string& what) { throw std::invalid_argument(what); };
   if (options.model.inputs == 0) refuse("a model needs at least one input");
   if (options.model.classes < 2)
     refuse(fmt::format("a model of {} classes; softmax cross-entropy needs at least 2", options.model.classes));
+  std::vector<std::size_t> widths = options.model.hidden;
+  widths.insert(widths.end(), {options.model.inputs, options.model.classes});
+  if (const std::size_t widest = *std::max_element(widths.begin(), widths.end()); widest > most_width)
+    refuse(fmt::format("a layer of {} values; at most {} are taken", widest, most_width));
   if (std::find(options.model.hidden.begin(), options.model.hidden.end(), 0u) != options.model.hidden.end())
     refuse("a hidden layer of 0 outputs; leave it out");
   if (!(options.model.dropout >= 0 && options.model.dropout < 1))
