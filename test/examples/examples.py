@@ -203,7 +203,27 @@ class train(example_case):
         self.assert_one_line(run(path, "--device", "tpu", expect=2), "tpu")
         self.assertIn("KiB", run(path, "--device-memory", "1KiB", expect=1).stderr)
         run(path, "--batch-rows", 0, expect=2)
+        run(path, "--hidden=-4", expect=2)
         run(expect=2)
+
+    def test_labels_that_do_not_fit_are_found_before_training(self):
+        path = self.make_rows(rows=100)
+        with h5py.File(path, "a") as file:
+            label = file["label"][:]
+            file["wrapped"] = label.astype("i8") + 2**32
+            file["half"] = label + 0.5
+            file["two"] = numpy.zeros((100, 2), "i4")
+        for name in "wrapped", "half", "two":
+            done = self.run_program("penstock-train", path, "--test-x", "/x", "--test-y", f"/{name}", expect=1)
+            self.assert_one_line(done, f"/{name}")
+            self.assertNotIn("epoch 1", done.stdout)
+
+    def test_results_never_replace_the_data(self):
+        path = self.make_rows(rows=100)
+        before = path.read_bytes()
+        for option in "--checkpoint", "--json":
+            self.assert_one_line(self.run_program("penstock-train", path, option, path, expect=2), option)
+        self.assertEqual(path.read_bytes(), before)
 
 
 class inspect(example_case):
