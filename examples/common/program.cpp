@@ -19,7 +19,9 @@ int run_program(CLI::App& app, int argc, char** argv, const std::function<void()
     work();
     return 0;
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;  // --help comes this way too
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help comes this way too
+    fmt::print(stderr, "{}: {}; --help shows what there is\n", app.get_name(), e.what());
+    return 2;
   } catch (const std::invalid_argument& e) {
     fmt::print(stderr, "{}: {}\n", app.get_name(), e.what());
     return 2;

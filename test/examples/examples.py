@@ -202,9 +202,13 @@ class train(example_case):
         self.assert_one_line(run(path, "--x", "/y", "--y", "/label", expect=1), "/y")
         self.assert_one_line(run(path, "--device", "tpu", expect=2), "tpu")
         self.assertIn("KiB", run(path, "--device-memory", "1KiB", expect=1).stderr)
-        run(path, "--batch-rows", 0, expect=2)
+        self.assert_one_line(run(path, "--batch-rows", 0, expect=2), "penstock-train", "batch-rows")
+        self.assert_one_line(run(path, "--bogus", expect=2), "penstock-train", "--bogus")
         run(path, "--hidden=-4", expect=2)
-        run(expect=2)
+        self.assert_one_line(run(expect=2), "penstock-train")
+        with h5py.File(path, "a") as file:
+            file["short"] = numpy.zeros(50, "i4")
+        self.assert_one_line(run(path, "--y", "/short", expect=2), "100 rows", "50 rows", "/short")
 
     def test_labels_that_do_not_fit_are_found_before_training(self):
         path = self.make_rows(rows=100)
