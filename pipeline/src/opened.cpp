@@ -1,6 +1,8 @@
 #include "geometry.hpp"
 #include "pipeline_impl.hpp"
 
+#include <penstock/io/error.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,11 +11,11 @@
 namespace penstock::pipeline {
 namespace {
 
-/// For people: "field 'x' has 10 rows (a.h5:/x)".
+/// For people: "field 'x' has 10 rows in a.h5:/x".
 std::string describe_rows(const source::field_description& field, const io::row_reader& reader) {
   const io::location& first = field.segments.front();
   const std::size_t more = field.segments.size() - 1;
-  return fmt::format("field '{}' has {} rows ({}:{}{})", field.name, reader.rows(), first.file.string(), first.dataset,
+  return fmt::format("field '{}' has {} rows in {}:{}{}", field.name, reader.rows(), first.file.string(), first.dataset,
                      more ? fmt::format(" and {} more", more) : "");
 }
 
@@ -111,9 +113,9 @@ opened description::open() const {
     options.faults = parts_->faults;
     readers.emplace_back(field.segments, options);
     if (readers.back().rows() != readers.front().rows())
-      throw std::invalid_argument(fmt::format("{}, {}; all fields need the same number",
-                                              describe_rows(parts_->from.fields().front(), readers.front()),
-                                              describe_rows(field, readers.back())));
+      throw io::error(fmt::format("{}, {}; all fields need the same number",
+                                  describe_rows(parts_->from.fields().front(), readers.front()),
+                                  describe_rows(field, readers.back())));
   }
   return opened(std::make_unique<opened::impl>(parts_, std::move(readers)));
 }

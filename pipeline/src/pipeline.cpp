@@ -70,6 +70,17 @@ std::uint64_t pipeline::batches_per_epoch() const noexcept {
 gpu::device pipeline::device() const noexcept { return impl_->on->device(); }
 const pipeline_plan& pipeline::plan() const noexcept { return impl_->on->plan; }
 const order& pipeline::row_order() const noexcept { return impl_->on->rows; }
+
+std::optional<row_place> pipeline::place_of(std::string_view field, std::uint64_t row) const {
+  const auto& fields = impl_->on->parts->from.fields();
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i].name != field) continue;
+    const io::row_reader::segment& part = impl_->on->readers[i].segment_of(row);
+    return row_place{part.where.file.string(), part.where.dataset, row - part.first_row};
+  }
+  return std::nullopt;
+}
+
 pipeline_report pipeline::report() const { return make_report(*impl_->on, impl_->count); }
 
 epoch_range::impl::~impl() {

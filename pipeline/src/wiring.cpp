@@ -108,13 +108,14 @@ wiring wire(const description::parts& parts, std::span<const stored_field> store
   }
   w.host_transforms = chain(parts.host_transforms, w.host, current);
 
+  const field_options as_it_is;
   std::vector<std::size_t> on_device;
   for (const std::size_t from : current) {
     w.host[from].travels = true;
     const auto& described = parts.from.fields();
     const auto options =
         std::find_if(described.begin(), described.end(), [&](const auto& f) { return f.name == w.host[from].name; });
-    const field_options how = options == described.end() ? field_options{} : options->options;
+    const field_options& how = options == described.end() ? as_it_is : options->options;
     device_field field;
     static_cast<wired_field&>(field) = w.host[from];
     field.element = how.as.value_or(field.element);

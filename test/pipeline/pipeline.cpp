@@ -2,6 +2,8 @@
 
 #include "../support/gpu.hpp"
 
+#include <penstock/io/error.hpp>
+
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 
@@ -127,11 +129,10 @@ BOOST_AUTO_TEST_CASE(a_source_without_rows_has_no_batches) {
 BOOST_AUTO_TEST_CASE(fields_with_different_row_counts_are_refused_with_both_counts) {
   const small_file file(10), other(11);
   const auto source = file.plain().field("other", other.at("/label"));
-  BOOST_CHECK_EXCEPTION(
-      (pp::read(source) | pp::batched({})).open(), std::invalid_argument, [](const std::exception& e) {
-        const std::string text = e.what();
-        return text.find("'wide' has 10 rows") != std::string::npos && text.find("'other' has 11") != std::string::npos;
-      });
+  BOOST_CHECK_EXCEPTION((pp::read(source) | pp::batched({})).open(), penstock::io::error, [](const std::exception& e) {
+    const std::string text = e.what();
+    return text.find("'wide' has 10 rows") != std::string::npos && text.find("'other' has 11") != std::string::npos;
+  });
 }
 
 BOOST_AUTO_TEST_CASE(a_budget_too_small_is_refused_before_anything_is_allocated) {

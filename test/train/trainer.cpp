@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(a_value_that_is_not_finite_ends_the_run_with_its_row) {
   data.write();
   const auto names_the_row = [](const train::error& e) {
     return e.where().rows == std::vector<std::uint64_t>{613} &&
-           std::string(e.what()).find("row 613") != std::string::npos;
+           std::string(e.what()).find("data.h5:/x row 613") != std::string::npos;
   };
   training_run run(data, small_trainer());
   BOOST_CHECK_EXCEPTION(run.trainer.train_epoch(run.planned.training), train::error, names_the_row);

@@ -42,25 +42,29 @@ const void* inputs_of(const pipeline::batch& batch, const trainer_options& optio
 trainer::trainer(gpu::stream_ref stream, trainer_options options, std::shared_ptr<gpu::memory> memory)
     : options_(checked(std::move(options))), stage_(stream, options_.stage, std::move(memory)) {}
 
-/// Rows are numbered by their position in the epoch; the order knows which rows of the source they are.
+/// Rows are numbered by their position in the epoch; the order knows which rows of the source they are, and the
+/// pipeline where those are stored.
 void trainer::check(const train::progress& p, const pipeline::pipeline& data, const char* what) {
   const bool ignored = options_.stage.non_finite == non_finite::skip;
-  const auto fail = [&](std::uint64_t at, const std::string& sentence) {
+  const auto fail = [&](const std::string& field, std::uint64_t at, const std::string& sentence) {
     const std::uint64_t row = data.row_order().row(position_.epoch, at);
-    throw error(fmt::format("row {} of the {} (epoch {}): {}", row, what, position_.epoch, sentence),
-                {.epoch = position_.epoch, .step = p.steps, .rows = {row}});
+    const auto stored = data.place_of(field, row);
+    const std::string place = stored ? fmt::format("{}:{} row {}: ", stored->file, stored->dataset, stored->row) : "";
+    throw error(fmt::format("{}{} (row {} of the {}, epoch {})", place, sentence, row, what, position_.epoch),
+                {.epoch = position_.epoch, .step = p.steps, .rows = {row}, .file = {}});
   };
   constexpr auto none = train::progress::no_row;
   if (p.bad_label != none)
-    fail(p.bad_label, fmt::format("its label is outside 0 to {}; labels count from 0, and the model has {} classes",
-                                  options_.stage.model.classes - 1, options_.stage.model.classes));
+    fail(options_.label, p.bad_label,
+         fmt::format("its label is outside 0 to {}; labels count from 0, and the model has {} classes",
+                     options_.stage.model.classes - 1, options_.stage.model.classes));
   if (ignored) return;
   if (p.bad_input != none)
-    fail(p.bad_input,
+    fail(options_.x, p.bad_input,
          "an input is not finite (NaN or infinity), or becomes so when it is normalised; mend the data, or let "
          "such steps be skipped");
   if (p.bad_loss != none)
-    fail(p.bad_loss, "the loss is not finite; lower the learning rate, or let such steps be skipped");
+    fail(options_.x, p.bad_loss, "the loss is not finite; lower the learning rate, or let such steps be skipped");
 }
 
 void trainer::normalise_from(pipeline::pipeline& training, std::stop_token stop) {

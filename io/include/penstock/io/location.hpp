@@ -18,8 +18,8 @@ struct axis_range {
 
 /// One dataset of one file, or a part of it.
 struct location {
-  std::filesystem::path file;
-  std::string dataset;       ///< path inside the file, as "/train/images"; a member of a compound as "/table[column]"
+  std::filesystem::path file{};
+  std::string dataset{};     ///< path inside the file, as "/train/images"; a member of a compound as "/table[column]"
   std::size_t row_axis = 0;  ///< the axis that counts rows; the others follow in their order
   std::vector<axis_range> region{};  ///< parts of other axes; those that are not named are whole
 };

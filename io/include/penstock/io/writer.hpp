@@ -15,9 +15,9 @@ namespace penstock::io {
 
 /// How a dataset is stored.
 struct create_options {
-  std::vector<std::uint64_t> chunk_shape;  ///< empty: contiguous
-  int deflate_level = -1;                  ///< 0 to 9; -1: not compressed. Needs chunks
-  bool shuffle = false;                    ///< bytes shuffled before compression. Needs chunks
+  std::vector<std::uint64_t> chunk_shape{};  ///< empty: contiguous
+  int deflate_level = -1;                    ///< 0 to 9; -1: not compressed. Needs chunks
+  bool shuffle = false;                      ///< bytes shuffled before compression. Needs chunks
 };
 
 /// Writes one HDF5 file that is there whole or not at all: everything goes into a temporary file beside it, which

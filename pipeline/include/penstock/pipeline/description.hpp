@@ -27,12 +27,12 @@ struct batch_options {
 };
 
 struct host_transform {
-  transform_options options;
-  transform_function function;
+  transform_options options{};
+  transform_function function{};
 };
 struct device_transform {
-  transform_options options;
-  transform_function function;
+  transform_options options{};
+  transform_function function{};
 };
 
 /// Parts that a description is composed of with |.
@@ -55,8 +55,8 @@ class description {
   /// Faults for tests.
   friend description operator|(description d, fault_seam faults);
 
-  /// Opens the source: metadata and chunk indexes. Throws io::error, std::invalid_argument (fields with different row
-  /// counts, conversions that there are not).
+  /// Opens the source: metadata and chunk indexes. Throws io::error (also for fields with different row counts),
+  /// std::invalid_argument (conversions that there are not, an order that does not suit the rows).
   opened open() const;
   /// Opens, plans and allocates. Throws gpu::budget_error with the ledger where the budget is too small.
   pipeline build(gpu::device d, const gpu::budget& limits) const;

@@ -14,11 +14,11 @@ class error : public penstock::error {
  public:
   /// Position range [first, first + count) of the epoch's reading order.
   struct place {
-    std::string stage;  ///< "read", "augment" (a transform's name), "copy", "consumer"
+    std::string stage{};  ///< "read", "augment" (a transform's name), "copy", "consumer"
     std::uint64_t epoch = 0;
     std::uint64_t first = 0;
     std::uint64_t count = 0;
-    std::string rows;  ///< for people: "rows 4096-4351, 128-383"
+    std::string rows{};  ///< for people: "rows 4096-4351, 128-383"
   };
   error(const std::string& sentence, place where, std::exception_ptr cause = nullptr)
       : penstock::error(sentence), where_(std::move(where)), cause_(std::move(cause)) {}

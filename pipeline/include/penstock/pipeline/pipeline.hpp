@@ -15,16 +15,25 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
+#include <string_view>
 
 namespace penstock::pipeline {
 
 struct consume_options {
   /// The stream that uses the batches; absent: a stream of the pipeline's own (batch.stream()).
-  std::optional<gpu::stream_ref> stream;
+  std::optional<gpu::stream_ref> stream{};
   /// Ends the run: pull and push throw pipeline::stopped at the next batch.
-  std::stop_token stop;
+  std::stop_token stop{};
   /// Starts the first epoch at this batch, as if the ones before had been consumed.
   std::uint64_t first_batch = 0;
+};
+
+/// Where a row of a field is stored.
+struct row_place {
+  std::string file{};
+  std::string dataset{};
+  std::uint64_t row = 0;  ///< in that dataset
 };
 
 class epoch_range;
@@ -51,6 +60,8 @@ class pipeline {
   gpu::device device() const noexcept;
   const pipeline_plan& plan() const noexcept;
   const order& row_order() const noexcept;
+  /// Where row `row` (< rows()) of a field is stored; nothing for a field that a transform makes.
+  std::optional<row_place> place_of(std::string_view field, std::uint64_t row) const;
   /// What the pipeline did since it was built.
   pipeline_report report() const;
 

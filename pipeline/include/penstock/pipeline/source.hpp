@@ -12,7 +12,7 @@ namespace penstock::pipeline {
 /// What a batch holds of a field: by default the stored type. A cast, and scale and shift, happen on the device, so
 /// that the link carries the stored bytes: as(stored) * scale + shift.
 struct field_options {
-  std::optional<type> as;
+  std::optional<type> as{};
   double scale = 1;
   double shift = 0;
 };

@@ -15,9 +15,9 @@ namespace penstock::pipeline {
 
 /// A field that a transform puts out. A name that is there already is replaced.
 struct field_shape {
-  std::string name;
+  std::string name{};
   type element = type::float32;
-  std::vector<std::uint64_t> row_shape;
+  std::vector<std::uint64_t> row_shape{};
 };
 
 /// One field's rows in a block: rows() rows, one after another.
@@ -84,7 +84,7 @@ class block {
 struct transform_options {
   std::string name = "transform";
   std::size_t concurrency = 1;  ///< host transforms: blocks at once, then the function must be thread-safe
-  std::vector<field_shape> outputs;
+  std::vector<field_shape> outputs{};
 };
 
 /// A host transform runs on Penstock's threads, on the stored type (in native byte order) before the copy; it may

@@ -13,8 +13,8 @@ namespace penstock::train {
 struct place {
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;
-  std::vector<std::uint64_t> rows;  ///< row numbers in the source, of the rows at fault
-  std::string file;                 ///< a checkpoint's
+  std::vector<std::uint64_t> rows{};  ///< row numbers in the source, of the rows at fault
+  std::string file{};                 ///< a checkpoint's
 };
 
 /// Training failed: a loss or input that is not finite, a label outside its range, a checkpoint that does not fit.

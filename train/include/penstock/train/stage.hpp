@@ -31,7 +31,7 @@ std::string_view name_of(precision) noexcept;
 
 /// What the memory and the arithmetic of a stage depend on.
 struct stage_options {
-  mlp_options model;
+  mlp_options model{};
   optimizer_options optimizer = adamw{};
   std::size_t rows = 256;        ///< the most rows that accumulate() and evaluate() are given at once
   type compute = type::float32;  ///< float32 or float64: of x, weights, gradients and moments
@@ -55,8 +55,8 @@ struct metrics {
 
 /// Of each input, over the rows of a data set.
 struct input_statistics {
-  std::vector<double> mean;
-  std::vector<double> deviation;
+  std::vector<double> mean{};
+  std::vector<double> deviation{};
 };
 
 /// The first row that was at fault, by its `first_row` number, and how the steps went.

@@ -16,9 +16,9 @@
 namespace penstock::train {
 
 struct trainer_options {
-  stage_options stage;             ///< stage.rows: rows of the pipelines' batches
+  stage_options stage{};           ///< stage.rows: rows of the pipelines' batches
   std::size_t accumulate = 1;      ///< batches of one step; the last step of an epoch takes what is left
-  train::schedule schedule;        ///< of the optimizer's learning rate
+  train::schedule schedule{};      ///< of the optimizer's learning rate
   std::string x = "x";             ///< the field of the inputs, of type stage.compute
   std::string label = "label";     ///< the field of the labels, int32, counted from 0
   std::uint64_t check_every = 32;  ///< steps between looks at the device, which do not wait for it
@@ -29,7 +29,7 @@ struct epoch_progress {
   std::uint64_t epoch = 0;
   std::uint64_t batches = 0;  ///< done, of batches_per_epoch
   std::uint64_t batches_per_epoch = 0;
-  metrics training;         ///< of the steps done; within an epoch it may lag some steps behind
+  metrics training{};       ///< of the steps done; within an epoch it may lag some steps behind
   std::uint64_t steps = 0;  ///< since the first epoch
   std::uint64_t skipped = 0;
   double seconds = 0;     ///< in this call
@@ -40,7 +40,7 @@ struct epoch_progress {
 struct position {
   std::uint64_t epoch = 0;
   std::uint64_t next_batch = 0;
-  metrics training;        ///< of the epoch under way
+  metrics training{};      ///< of the epoch under way
   std::uint64_t rows = 0;  ///< of the training set; 0: not known yet
 };
 
