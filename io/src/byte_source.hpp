@@ -10,8 +10,9 @@ namespace penstock::io {
 class byte_source {
  public:
   virtual ~byte_source() = default;
-  /// Fills `out` from `offset` on. Throws failure.
-  virtual void read(std::uint64_t offset, std::span<std::byte> out) const = 0;
+  /// Fills `out` from `offset` on. Throws failure. `bounce`: aligned memory of this read alone, for reads around the
+  /// page cache; may be empty.
+  virtual void read(std::uint64_t offset, std::span<std::byte> out, std::span<std::byte> bounce) const = 0;
 };
 
 }  // namespace penstock::io

@@ -9,7 +9,7 @@ chunked_reader::pass::pass(const chunked_reader& reader, const read_request& req
       request_(request),
       scratch_(s),
       file_(reader.world_.open_raw(reader.file_)),
-      reads_(*file_, reader.world_.count) {}
+      reads_(*file_, reader.world_.count, s.bounce()) {}
 
 void chunked_reader::pass::run() {
   const auto& part = request_.part;

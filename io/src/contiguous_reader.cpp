@@ -34,7 +34,7 @@ void contiguous_reader::read(const read_request& request, scratch& s) const {
   for (std::size_t k = 0; k < rank_; ++k) stored.offset += part.start[k] * strides_[k];
   const auto file = external_ ? nullptr : world_.open_raw(file_);
   const byte_source& source = external_ ? *external_ : *file;
-  merged_reads reads(source, world_.count);
+  merged_reads reads(source, world_.count, s.bounce());
   read_stored(stored, request.out, request.strides, s.stored(), reads);
   reads.flush();
 }

@@ -29,7 +29,7 @@ external_bytes::external_bytes(read_world& world, hid_t creation, std::size_t fi
   }
 }
 
-void external_bytes::read(std::uint64_t offset, std::span<std::byte> out) const {
+void external_bytes::read(std::uint64_t offset, std::span<std::byte> out, std::span<std::byte> bounce) const {
   for (const auto& p : parts_) {
     if (out.empty()) return;
     if (offset < p.first || offset - p.first >= p.bytes) continue;
@@ -38,7 +38,7 @@ void external_bytes::read(std::uint64_t offset, std::span<std::byte> out) const 
     const auto file = world_.open_raw(p.file);
     const auto start = p.offset + within;
     const auto there = start < file->bytes() ? std::min<std::uint64_t>(some.size(), file->bytes() - start) : 0;
-    if (there > 0) file->read(start, some.first(there));
+    if (there > 0) file->read(start, some.first(there), bounce);
     std::fill(some.begin() + static_cast<std::ptrdiff_t>(there), some.end(), std::byte{0});
     out = out.subspan(some.size());
     offset += some.size();

@@ -16,7 +16,7 @@ class external_bytes final : public byte_source {
   external_bytes(read_world& world, hid_t creation, std::size_t files);
 
   /// What lies past the end of a file reads as zeros, as in libhdf5.
-  void read(std::uint64_t offset, std::span<std::byte> out) const override;
+  void read(std::uint64_t offset, std::span<std::byte> out, std::span<std::byte> bounce) const override;
 
  private:
   struct part {

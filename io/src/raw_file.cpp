@@ -30,7 +30,7 @@ file_identity identity_of(int fd) {
           status.st_mtim.tv_nsec};
 }
 
-raw_file::raw_file(std::filesystem::path path, const file_identity& expected, fault_seam faults)
+raw_file::raw_file(std::filesystem::path path, const file_identity& expected, fault_seam faults, caching how)
     : path_(std::move(path)), faults_(std::move(faults)) {
   if (faults_)
     if (const fault f = faults_->before(fault_site::open_file, path_.native(), 0, 0); f.error != 0)
@@ -40,12 +40,35 @@ raw_file::raw_file(std::filesystem::path path, const file_identity& expected, fa
   const auto found = identity_of(fd_.native());
   if (found != expected) throw failure("it was changed or replaced while it was being read; open it anew");
   bytes_ = found.bytes;
+  if (how == caching::around) open_around_cache();
 }
 
-void raw_file::read(std::uint64_t offset, std::span<std::byte> out) const {
-  const auto first = offset;
-  for (auto left = out; !left.empty();) {
-    std::size_t wanted = std::min(left.size(), largest_read);
+/// Some file systems refuse at open, some at the first read, where they want a coarser alignment.
+void raw_file::open_around_cache() {
+  direct_.reset(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
+  const auto opened = direct_ ? identity_of(direct_.native()) : file_identity{};
+  struct alignas(direct_alignment) {
+    std::byte bytes[direct_alignment];
+  } block;
+  const bool usable = direct_ && opened == identity_of(fd_.native()) &&
+                      ::pread(direct_.native(), block.bytes, direct_alignment, 0) >= 0;
+  if (usable) return;
+  why_cached_ = fmt::format("its file system refuses O_DIRECT ({})", std::strerror(errno));
+  direct_.reset();
+}
+
+void raw_file::read(std::uint64_t offset, std::span<std::byte> out, std::span<std::byte> bounce) const {
+  if (direct_ && bounce.size() >= direct_alignment)
+    read_around_cache(offset, out, bounce);
+  else
+    read_cached(offset, out);
+  if (faults_) faults_->after_read(path_.native(), offset, out);
+}
+
+/// What one read of the system gives, past signals; 0 at the file's end.
+std::size_t raw_file::read_some(int fd, std::uint64_t offset, std::span<std::byte> out) const {
+  for (;;) {
+    std::size_t wanted = std::min(out.size(), largest_read);
     if (faults_) {
       const fault f = faults_->before(fault_site::read_file, path_.native(), offset, wanted);
       if (f.delay.count() > 0) std::this_thread::sleep_for(f.delay);
@@ -53,17 +76,39 @@ void raw_file::read(std::uint64_t offset, std::span<std::byte> out) const {
       if (f.error != 0) read_failed(f.error);
       wanted = std::min(wanted, f.at_most);
     }
-    const auto got = wanted == 0 ? 0 : ::pread(fd_.native(), left.data(), wanted, static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) read_failed(errno);
+    const auto got = wanted == 0 ? 0 : ::pread(fd, out.data(), wanted, static_cast<off_t>(offset));
+    if (got >= 0) return static_cast<std::size_t>(got);
+    if (errno == EINVAL && fd == direct_.native()) return 0;  // not aligned as it should be: read through the cache
+    if (errno != EINTR) read_failed(errno);
+  }
+}
+
+void raw_file::read_cached(std::uint64_t offset, std::span<std::byte> out) const {
+  while (!out.empty()) {
+    const auto got = read_some(fd_.native(), offset, out);
     if (got == 0)
       throw failure(
           fmt::format("the file ends at byte {}, where {} more are needed; it is truncated: copy or write it again",
-                      offset, left.size()));
-    offset += static_cast<std::uint64_t>(got);
-    left = left.subspan(static_cast<std::size_t>(got));
+                      offset, out.size()));
+    offset += got;
+    out = out.subspan(got);
   }
-  if (faults_) faults_->after_read(path_.native(), first, out);
+}
+
+void raw_file::read_around_cache(std::uint64_t offset, std::span<std::byte> out, std::span<std::byte> bounce) const {
+  const auto most = bounce.size() / direct_alignment * direct_alignment;
+  while (!out.empty()) {
+    const std::size_t skipped = offset % direct_alignment;
+    const auto needed = (skipped + out.size() + direct_alignment - 1) / direct_alignment * direct_alignment;
+    const auto piece = bounce.first(std::min(needed, most));
+    const auto got = read_some(direct_.native(), offset - skipped, piece);
+    const auto useful = got > skipped ? std::min(got - skipped, out.size()) : 0;
+    std::memcpy(out.data(), bounce.data() + skipped, useful);
+    offset += useful;
+    out = out.subspan(useful);
+    // After a short read the next offset is not aligned.
+    if (got < piece.size()) return read_cached(offset, out);
+  }
 }
 
 }  // namespace penstock::io

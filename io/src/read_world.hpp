@@ -20,7 +20,10 @@ struct library_dataset {
 /// What the readers of one field share.
 struct read_world {
   explicit read_world(const read_options& options)
-      : faults(options.faults), raw(options.open_files), library(options.open_files) {}
+      : how(options.around_page_cache ? caching::around : caching::page_cache),
+        faults(options.faults),
+        raw(options.open_files),
+        library(options.open_files) {}
 
   struct known_file {
     std::filesystem::path path;
@@ -42,6 +45,7 @@ struct read_world {
     count.reset();
   }
 
+  caching how;  ///< of raw files
   bool opening = true;
   fault_seam faults;
   counters count;
@@ -53,7 +57,7 @@ struct read_world {
 
   std::shared_ptr<raw_file> open_raw(std::size_t file) {
     return raw.acquire(file, [&] {
-      return std::make_shared<raw_file>(files[file].path, files[file].identity, opening ? nullptr : faults);
+      return std::make_shared<raw_file>(files[file].path, files[file].identity, opening ? nullptr : faults, how);
     });
   }
 };

@@ -1,21 +1,39 @@
 #include "scratch.hpp"
 
 #include <algorithm>
+#include <new>
 
 namespace penstock::io {
 
 void scratch_sizes::include(const scratch_sizes& other) noexcept {
   stored_bytes = std::max(stored_bytes, other.stored_bytes);
   decoded_bytes = std::max(decoded_bytes, other.decoded_bytes);
+  value_bytes = std::max(value_bytes, other.value_bytes);
+  bounce_bytes = std::max(bounce_bytes, other.bounce_bytes);
   workspace.spares = std::max(workspace.spares, other.workspace.spares);
   workspace.spare_bytes = std::max(workspace.spare_bytes, other.workspace.spare_bytes);
   workspace.extra_bytes = std::max(workspace.extra_bytes, other.workspace.extra_bytes);
 }
 
+namespace {
+
+constexpr std::size_t page_bytes = 4096;
+
+std::byte* aligned_memory(std::size_t bytes) {
+  if (bytes == 0) return nullptr;
+  void* memory = std::aligned_alloc(page_bytes, (bytes + page_bytes - 1) / page_bytes * page_bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return static_cast<std::byte*>(memory);
+}
+
+}  // namespace
+
 scratch::scratch(const scratch_sizes& sizes)
     : sizes_(sizes),
       stored_(std::make_unique_for_overwrite<std::byte[]>(sizes.stored_bytes)),
       decoded_(std::make_unique_for_overwrite<std::byte[]>(sizes.decoded_bytes)),
+      values_(std::make_unique_for_overwrite<std::byte[]>(sizes.value_bytes)),
+      bounce_(aligned_memory(sizes.bounce_bytes)),
       workspace_(sizes.workspace) {}
 
 scratch_pool::scratch_pool(std::size_t count, const scratch_sizes& sizes) {

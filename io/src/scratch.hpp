@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -15,11 +16,15 @@ namespace penstock::io {
 struct scratch_sizes {
   std::size_t stored_bytes = 0;   ///< as read from the file
   std::size_t decoded_bytes = 0;  ///< a chunk, or a piece that libhdf5 read
+  std::size_t value_bytes = 0;    ///< values that shrink when they are converted
+  std::size_t bounce_bytes = 0;   ///< of reads around the page cache
   workspace_sizes workspace;      ///< of the decoders
 
   /// Large enough for both.
   void include(const scratch_sizes& other) noexcept;
-  std::size_t bytes() const noexcept { return stored_bytes + decoded_bytes + workspace.bytes(); }
+  std::size_t bytes() const noexcept {
+    return stored_bytes + decoded_bytes + value_bytes + bounce_bytes + workspace.bytes();
+  }
 };
 
 /// Memory of one read.
@@ -29,11 +34,18 @@ class scratch {
 
   std::span<std::byte> stored() const noexcept { return {stored_.get(), sizes_.stored_bytes}; }
   std::span<std::byte> decoded() const noexcept { return {decoded_.get(), sizes_.decoded_bytes}; }
+  std::span<std::byte> values() const noexcept { return {values_.get(), sizes_.value_bytes}; }
+  /// Aligned to pages.
+  std::span<std::byte> bounce() const noexcept { return {bounce_.get(), sizes_.bounce_bytes}; }
   decode_workspace& workspace() noexcept { return workspace_; }
 
  private:
   scratch_sizes sizes_;
-  std::unique_ptr<std::byte[]> stored_, decoded_;
+  std::unique_ptr<std::byte[]> stored_, decoded_, values_;
+  struct free_aligned {
+    void operator()(std::byte* memory) const noexcept { std::free(memory); }
+  };
+  std::unique_ptr<std::byte[], free_aligned> bounce_;
   decode_workspace workspace_;
 };
 

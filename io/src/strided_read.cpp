@@ -36,7 +36,7 @@ void merged_reads::flush() {
 
 void merged_reads::read_now(std::uint64_t offset, std::span<std::byte> out) {
   const stopwatch watch(count_.read_nanoseconds);
-  file_.read(offset, out);
+  file_.read(offset, out, bounce_);
   count_.stored_bytes.fetch_add(out.size(), std::memory_order_relaxed);
 }
 

@@ -13,7 +13,9 @@ namespace penstock::io {
 /// Reads of one source that go straight to where the bytes belong; neighbours in file and memory become one.
 class merged_reads {
  public:
-  merged_reads(const byte_source& file, counters& count) noexcept : file_(file), count_(count) {}
+  /// `bounce`: for reads around the page cache (byte_source::read).
+  merged_reads(const byte_source& file, counters& count, std::span<std::byte> bounce) noexcept
+      : file_(file), count_(count), bounce_(bounce) {}
 
   void add(std::uint64_t offset, std::span<std::byte> out);
   /// To be called at the end: what was added is read by then.
@@ -26,7 +28,7 @@ class merged_reads {
   const byte_source& file_;
   counters& count_;
   std::uint64_t offset_ = 0;
-  std::span<std::byte> out_;
+  std::span<std::byte> out_, bounce_;
 };
 
 /// A box of values that lie unfiltered in a file.

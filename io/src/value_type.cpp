@@ -1,5 +1,7 @@
 #include "value_type.hpp"
 
+#include "native_type.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,21 +19,6 @@ type integer_of(std::size_t bytes, bool is_signed) {
   return is_signed ? type::int64 : type::uint64;
 }
 
-hid_t native_of(type t) {
-  switch (t) {
-    case type::int8: return H5T_NATIVE_INT8;
-    case type::uint8: return H5T_NATIVE_UINT8;
-    case type::int16: return H5T_NATIVE_INT16;
-    case type::uint16: return H5T_NATIVE_UINT16;
-    case type::int32: return H5T_NATIVE_INT32;
-    case type::uint32: return H5T_NATIVE_UINT32;
-    case type::int64: return H5T_NATIVE_INT64;
-    case type::uint64: return H5T_NATIVE_UINT64;
-    case type::float32: return H5T_NATIVE_FLOAT;
-    default: return H5T_NATIVE_DOUBLE;
-  }
-}
-
 type_id copy_of(hid_t t) { return type_id(checked(H5Tcopy(t), "its datatype cannot be copied")); }
 
 /// Values whose stored bits are the machine's but for byte order.
@@ -44,7 +31,7 @@ void keep_bits(value_type& value, hid_t stored, type element) {
 
 void convert(value_type& value, type element, std::string why) {
   value.element = element_type{element, false, 1, numpy_code(element)};
-  value.memory = copy_of(native_of(element));
+  value.memory = native_type(element);
   value.bytes = size_of(element);
   value.conversion = std::move(why);
 }

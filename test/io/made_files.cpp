@@ -15,8 +15,10 @@ namespace penstock::io::test {
 namespace fs = std::filesystem;
 namespace {
 
+fs::path folder_path() { return fs::temp_directory_path() / ("penstock-io-" + std::to_string(::getpid())); }
+
 struct folder {
-  fs::path path = fs::temp_directory_path() / ("penstock-io-" + std::to_string(::getpid()));
+  fs::path path = folder_path();
 
   folder() {
     fs::create_directories(path);
@@ -29,7 +31,15 @@ struct folder {
   }
 };
 
+/// libhdf5 looks for plugins in the folder that make_files.py fills, not among those that happen to be installed: some
+/// are older than what they would read here.
+struct known_plugins {
+  known_plugins() { ::setenv("HDF5_PLUGIN_PATH", (folder_path() / "plugins").c_str(), 1); }
+};
+
 }  // namespace
+
+BOOST_TEST_GLOBAL_FIXTURE(known_plugins);
 
 boost::test_tools::assertion_result run_if(bool condition, boost::unit_test::test_unit_id id, const std::string& why) {
   boost::test_tools::assertion_result answer(condition);

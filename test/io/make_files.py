@@ -3,6 +3,7 @@
 
 Usage: make_files.py FOLDER. FOLDER/list.txt has one line per dataset, with tabs:
   file, dataset, access (direct, staged or locked), rows, bytes of a row, file of the expected bytes
+FOLDER/values.txt has one line per conversion: file, dataset, conversion (native, float32, float64, netcdf), expected bytes
 The bytes come from the array that was written, never from a reader.
 """
 import ctypes
@@ -11,11 +12,15 @@ import struct
 import sys
 import zlib
 
+# A plugin that is installed would change the parameters of the filters whose chunks are made by hand here.
+os.environ["HDF5_PLUGIN_PATH"] = "/nonexistent"
+
 import h5py
 import numpy as np
 
 folder = sys.argv[1]
 lines = []
+conversions = []
 rng = np.random.default_rng(7)
 
 
@@ -29,6 +34,77 @@ def expect(file, dataset, access, array, rows=None):
     row_bytes = array.nbytes // rows if rows else array.itemsize * int(np.prod(array.shape[1:]))
     lines.append((file, dataset, access, str(rows), str(row_bytes), name))
 
+
+def expect_values(file, dataset, conversion, array):
+    """`array` holds the values as numpy converts them."""
+    name = f"value{len(conversions):03}.bin"
+    with open(os.path.join(folder, name), "wb") as out:
+        out.write(np.ascontiguousarray(array).tobytes())
+    conversions.append((file, dataset, conversion, name))
+
+
+def converted_values():
+    """Every type in other byte order and as floats; halves of every pattern; pieces longer than what is converted at once."""
+    file = "values.h5"
+    with h5py.File(os.path.join(folder, file), "w") as f:
+        def add(name, array, **options):
+            f.create_dataset(name, data=array, **options)
+            native = array.astype(array.dtype.newbyteorder("="))
+            expect_values(file, name, "native", native)
+            expect_values(file, name, "float32", native.astype("f4"))
+            expect_values(file, name, "float64", native.astype("f8"))
+
+        for code in ["i1", "u1", "<i2", ">i2", "<u2", ">u2", "<i4", ">i4", "<u4", "<i8", ">i8", "<u8", ">u8", "<f2", ">f2", "<f4", ">f4", "<f8", ">f8"]:
+            name = code.strip("<>") + ("be" if code[0] == ">" else "")
+            array = rng.integers(0, 256, 611 * 8, "u1").view(code)[:611 * 8 // np.dtype(code).itemsize]
+            if code[-2] == "f":
+                array = (rng.standard_normal(array.size) * 100).astype(code)
+            add(f"/{name}", array[: array.size // 13 * 13].reshape(-1, 13))
+        add("/halves", np.arange(65536, dtype="<u2").view("<f2").reshape(256, 256), chunks=(100, 256), compression="gzip")
+        add("/halves_be", np.arange(65536, dtype=">u2").view(">f2").reshape(256, 256), chunks=(256, 30))
+        add("/bool", np.arange(30).reshape(10, 3) % 2 == 0)
+        for code in ["<f8", ">f4", "<f2", ">i2"]:
+            array = values((3000, 100), code)
+            for kind, options in {"plain": {}, "chunked": {"chunks": (70, 100)}, "gzip": {"chunks": (70, 33), "compression": "gzip", "shuffle": True}}.items():
+                add(f"/long_{code.strip('<>')}_{kind}", array, **options)
+        complex_values = (values((20, 5), "f4") + 3j).astype("c8")
+        f.create_dataset("/complex", data=complex_values)
+        expect_values(file, "/complex", "float64", complex_values.astype("c16"))
+
+
+def netcdf():
+    """Packed as the CF conventions say: fill values are masked, all others are value * scale_factor + add_offset."""
+    file = "netcdf.h5"
+    with h5py.File(os.path.join(folder, file), "w") as f:
+        def add(name, array, result, fill=None, scale=None, offset=None, **options):
+            d = f.create_dataset(name, data=array, **options)
+            if fill is not None:
+                d.attrs["_FillValue"] = np.array([fill], array.dtype)  # netCDF writes one-element arrays
+            if scale is not None:
+                d.attrs["scale_factor"] = scale
+            if offset is not None:
+                d.attrs["add_offset"] = np.array([offset])
+            masked = np.zeros(array.shape, bool) if fill is None else np.isnan(array) if fill != fill else array == fill
+            plain = array.astype("f8") * (1.0 if scale is None else float(scale)) + (0.0 if offset is None else offset)
+            expect_values(file, name, "netcdf", np.where(masked, np.nan, plain).astype(result))
+
+        packed = rng.integers(-300, 300, (500, 300)).astype("<i2")
+        packed[rng.random(packed.shape) < 0.2] = -32767
+        add("/temperature", packed, "f4", -32767, 0.01, 273.15, chunks=(64, 300), compression="gzip", shuffle=True)
+        add("/big_endian", packed.astype(">i2"), "f4", -32767, np.float32(0.1), chunks=(64, 100))
+        add("/bytes", packed.astype("i1"), "f4", offset=-5.0)
+        add("/wide", packed.astype("<i4") * 1000, "f8", -32767000, 1e-3, -7.0)
+        add("/doubles", packed.astype("<f8"), "f8", -32767.0)
+        holes = packed.astype("<f4")
+        holes[packed == -32767] = np.nan
+        add("/floats", holes, "f4", np.nan, 2.0)
+        add("/nothing", packed, "f4")
+        odd = f.create_dataset("/text_attribute", data=packed)
+        odd.attrs["scale_factor"] = "0.01"
+        several = f.create_dataset("/several", data=packed)
+        several.attrs["_FillValue"] = np.array([1, 2], "<i2")
+        f.create_dataset("/string", data=np.array([b"a", b"bc"], "S2"))
+        f.create_dataset("/table", data=np.zeros(3, [("a", "<i4")]))
 
 def write(file, dataset, array, access, **options):
     with h5py.File(os.path.join(folder, file), "a") as f:
@@ -141,6 +217,15 @@ def missing_chunks():
     expect("missing.h5", "/empty", "direct", np.zeros((0, 5), "<f4"))
     expect("missing.h5", "/no_columns", "direct", np.zeros((5, 0), "<f4"))
     expect("missing.h5", "/shrunk", "direct", values((40, 3), "<u2")[:13])
+
+
+def large():
+    """Some megabytes, in chunks and pieces that no page boundary suits."""
+    array = rng.integers(0, 2**32, (3001, 501), "<u4")
+    with h5py.File(os.path.join(folder, "large.h5"), "w") as f:
+        f.create_dataset("/x", data=array, chunks=(100, 501))
+    with open(os.path.join(folder, "large.bin"), "wb") as out:
+        out.write(array.tobytes())
 
 
 def parts():
@@ -424,7 +509,9 @@ def virtual_datasets():
     expect("virtual.h5", "/parts", "direct", np.concatenate([whole[5:8, 2:4], whole[10:13, 4:6]]))
 
 
-for make in [members, external_files, virtual_datasets, filters, partial_chunks_unfiltered, plain_types, layouts, indexes, missing_chunks, parts, refused, damaged]:
+for make in [converted_values, netcdf, large, members, external_files, virtual_datasets, filters, partial_chunks_unfiltered, plain_types, layouts, indexes, missing_chunks, parts, refused, damaged]:
     make()
 with open(os.path.join(folder, "list.txt"), "w") as out:
     out.writelines("\t".join(line) + "\n" for line in lines)
+with open(os.path.join(folder, "values.txt"), "w") as out:
+    out.writelines("\t".join(line) + "\n" for line in conversions)

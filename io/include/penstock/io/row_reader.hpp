@@ -4,6 +4,7 @@
 #include <penstock/fault.hpp>
 #include <penstock/io/dataset_info.hpp>
 #include <penstock/io/location.hpp>
+#include <penstock/io/value_options.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +19,12 @@ struct read_options {
   std::size_t open_files = 64;  ///< at most so many files are held open at once
   /// Read virtual datasets whose sources are not all there: what is missing gives fill values, as in libhdf5.
   bool allow_missing_sources = false;
-  fault_seam faults;  ///< for tests
+  /// Reads raw bytes around the page cache (O_DIRECT), for files that are read once or are larger than memory: nothing
+  /// else is pushed out of it. Costs one copy, and 1 MiB of scratch for each read at a time. Where a file system
+  /// refuses, reads go through the page cache and dataset_info::reason says so. What libhdf5 reads is not concerned.
+  bool around_page_cache = false;
+  value_options values{};  ///< what reading makes of stored values
+  fault_seam faults{};     ///< for tests
 };
 
 /// The bulk host memory that reading takes: planned first, then allocated once by row_reader::reserve.
@@ -47,8 +53,8 @@ struct read_statistics {
 /// The rows of one field: an ordered list of datasets (segments) joined by row, with one type and one row shape.
 ///
 /// Opening describes each dataset and builds its chunk index; reserve() allocates what reading needs, and reads
-/// allocate no bulk memory. Rows are given as they are stored: element() says in which type and byte order. Reading is
-/// thread-safe, up to `concurrency` reads at once; more wait for their turn.
+/// allocate no bulk memory. Rows are given as they are stored, unless value_options say otherwise: element() says in
+/// which type and byte order. Reading is thread-safe, up to `concurrency` reads at once; more wait for their turn.
 class row_reader {
  public:
   /// Throws io::error: a file or dataset is missing, segments differ in type or row shape, a type is not readable.
@@ -79,6 +85,11 @@ class row_reader {
   const std::vector<segment>& segments() const noexcept;
   /// The segment that holds `row` (< rows()).
   const segment& segment_of(std::uint64_t row) const;
+
+  /// Chooses anew what read() makes of stored values (read_options::values): element(), row_bytes() and memory() change
+  /// with it. Before reserve(). Not thread-safe. Throws io::error where these values cannot become that,
+  /// std::invalid_argument for a type that is not offered.
+  void convert(const value_options& values);
 
   /// Bulk host memory that the reader would hold with `resources`, itemised: chunk index (held already), scratch, cache
   /// of decoded chunks. Pure: allocates nothing.
