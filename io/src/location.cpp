@@ -29,10 +29,22 @@ std::vector<std::string> matching_files(const std::string& pattern) {
   return paths;
 }
 
+/// A dataset of exactly this name, or a member of a compound.
+bool is_there(const file& source, const std::string& path) {
+  if (source.contains(path)) return true;
+  if (!path.ends_with(']')) return false;
+  try {
+    source.describe(path);
+    return true;
+  } catch (const error&) {
+    return false;
+  }
+}
+
 std::vector<std::string> matching_datasets(const std::string& path, const std::string& pattern) {
   if (!has_wildcards(pattern)) return {pattern};
   const file source(path);
-  if (source.contains(pattern)) return {pattern};
+  if (is_there(source, pattern)) return {pattern};
   std::vector<std::string> names;
   for (const auto& info : source.datasets())
     if (::fnmatch(pattern.c_str(), info.path.c_str(), FNM_PATHNAME | FNM_NOESCAPE) == 0) names.push_back(info.path);

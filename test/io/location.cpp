@@ -33,6 +33,12 @@ BOOST_AUTO_TEST_CASE(a_plain_path_is_itself_and_gains_its_slash) {
   BOOST_TEST(found[0].dataset == "/x");
 }
 
+BOOST_AUTO_TEST_CASE(a_member_of_a_compound_is_no_pattern) {
+  const auto found = io::datasets((made_folder() / "members.h5").string(), "/gzip[id]");
+  BOOST_TEST_REQUIRE(found.size() == 1);
+  BOOST_TEST(found[0].dataset == "/gzip[id]");
+}
+
 BOOST_AUTO_TEST_CASE(what_matches_nothing_is_an_error) {
   BOOST_CHECK_THROW(io::datasets((made_folder() / "none*.h5").string(), "/x"), io::error);
   BOOST_CHECK_THROW(io::datasets((made_folder() / "part1.h5").string(), "/none*"), io::error);

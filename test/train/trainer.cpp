@@ -127,6 +127,17 @@ BOOST_AUTO_TEST_CASE(a_value_that_is_not_finite_ends_the_run_with_its_row) {
                         names_the_row);
 }
 
+BOOST_AUTO_TEST_CASE(a_bad_row_of_the_test_set_is_named_in_whatever_epoch_training_is) {
+  training_file data;
+  training_run run(data, small_trainer());
+  run.trainer.train_epoch(run.planned.training);
+  data.x[613 * training_file::columns + 2] = std::numeric_limits<float>::quiet_NaN();
+  data.write();
+  training_run damaged(data, small_trainer());
+  BOOST_CHECK_EXCEPTION(run.trainer.evaluate(*damaged.planned.testing), train::error,
+                        [](const train::error& e) { return e.where().rows == std::vector<std::uint64_t>{613}; });
+}
+
 BOOST_AUTO_TEST_CASE(steps_that_are_not_finite_are_skipped_and_counted_on_request) {
   training_file data;
   data.x[613 * training_file::columns + 2] = std::numeric_limits<float>::infinity();

@@ -44,14 +44,15 @@ trainer::trainer(gpu::stream_ref stream, trainer_options options, std::shared_pt
 
 /// Rows are numbered by their position in the epoch; the order knows which rows of the source they are, and the
 /// pipeline where those are stored.
-void trainer::check(const train::progress& p, const pipeline::pipeline& data, const char* what) {
+void trainer::check(const train::progress& p, const pipeline::pipeline& data, const char* what,
+                    std::uint64_t epoch) const {
   const bool ignored = options_.stage.non_finite == non_finite::skip;
   const auto fail = [&](const std::string& field, std::uint64_t at, const std::string& sentence) {
-    const std::uint64_t row = data.row_order().row(position_.epoch, at);
+    const std::uint64_t row = data.row_order().row(epoch, at);
     const auto stored = data.place_of(field, row);
     const std::string place = stored ? fmt::format("{}:{} row {}: ", stored->file, stored->dataset, stored->row) : "";
-    throw error(fmt::format("{}{} (row {} of the {}, epoch {})", place, sentence, row, what, position_.epoch),
-                {.epoch = position_.epoch, .step = p.steps, .rows = {row}, .file = {}});
+    throw error(fmt::format("{}{} (row {} of the {}, epoch {})", place, sentence, row, what, epoch),
+                {.epoch = epoch, .step = p.steps, .rows = {row}, .file = {}});
   };
   constexpr auto none = train::progress::no_row;
   if (p.bad_label != none)
@@ -72,7 +73,7 @@ void trainer::normalise_from(pipeline::pipeline& training, std::stop_token stop)
   auto range = training.epochs(position_.epoch, 1, {.stream = stage_.stream(), .stop = stop});
   while (const pipeline::batch batch = range.next())
     stage_.observe(inputs_of(batch, options_), batch.rows(), batch.valid_rows(), batch.index() * batch_rows());
-  check(stage_.progress(), training, "training set");
+  check(stage_.progress(), training, "training set", position_.epoch);
   stage_.reset();
   stage_.set_normalisation(stage_.observed());
 }
@@ -89,7 +90,7 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
   epoch_progress done{
       .epoch = position_.epoch, .batches = position_.next_batch, .batches_per_epoch = training.batches_per_epoch()};
   const auto note = [&](const train::progress& p) {
-    check(p, training, "training set");
+    check(p, training, "training set", position_.epoch);
     done.training = p.at_step, done.steps = p.steps, done.skipped = p.skipped;
     done.seconds = seconds_since(start);
   };
@@ -134,13 +135,14 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
 
 metrics trainer::evaluate(pipeline::pipeline& testing, std::stop_token stop) {
   stage_.reset();
-  auto range = testing.epochs(0, 1, {.stream = stage_.stream(), .stop = stop});
+  constexpr std::uint64_t epoch = 0;  // of the test set's own order: always the same
+  auto range = testing.epochs(epoch, 1, {.stream = stage_.stream(), .stop = stop});
   while (const pipeline::batch batch = range.next())
     stage_.evaluate(inputs_of(batch, options_), batch.field<std::int32_t>(options_.label), batch.rows(),
                     batch.valid_rows(), batch.index() * batch_rows());
   const train::progress p = stage_.progress();
   stage_.reset();
-  check(p, testing, "test set");
+  check(p, testing, "test set", epoch);
   return p.running;
 }
 

@@ -74,7 +74,8 @@ class trainer {
   train::stage& stage() noexcept { return stage_; }
 
  private:
-  void check(const train::progress& so_far, const pipeline::pipeline& data, const char* what);
+  void check(const train::progress& so_far, const pipeline::pipeline& data, const char* what,
+             std::uint64_t epoch) const;
   std::size_t batch_rows() const noexcept { return options_.stage.rows; }
 
   trainer_options options_;
