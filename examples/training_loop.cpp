@@ -29,7 +29,7 @@ ps::pipeline::opened open_rows(const char* file, const char* x, const char* labe
 void train(ps::pipeline::opened rows, std::size_t classes) {
   const auto& shape = rows.fields().front().row_shape;
   const auto inputs = std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<std::size_t>{});
-  const ps::train::stage_options options{.model = {.inputs = inputs, .hidden = {128}, .classes = classes},
+  const ps::train::stage_options options{.model = {.inputs = inputs, .hidden = {128}, .outputs = classes},
                                          .rows = batch_rows};
 
   // The model's memory and the pipeline's come from one budget, planned before anything is allocated.

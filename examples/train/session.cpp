@@ -25,7 +25,7 @@ train::trainer_options trainer_of(const train_options& o, std::size_t inputs, st
   const train::optimizer_options optimizer = optimizer_of(o);
   train::stage_options stage{.model = {.inputs = inputs,
                                        .hidden = o.hidden,
-                                       .classes = classes,
+                                       .outputs = classes,
                                        .activation = train::parse_activation(o.activation),
                                        .dropout = o.dropout},
                              .optimizer = optimizer,

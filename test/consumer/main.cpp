@@ -38,7 +38,7 @@ std::int64_t sum_of(const char* path) {
 
 /// Bytes of device memory that a small model takes.
 std::size_t model_bytes() {
-  const ps::train::stage_options options{.model = {.inputs = 4, .hidden = {8}, .classes = 2}, .rows = 64};
+  const ps::train::stage_options options{.model = {.inputs = 4, .hidden = {8}, .outputs = 2}, .rows = 64};
   return ps::train::plan(ps::gpu::device::host(), options).total(ps::gpu::memory_kind::device);
 }
 

@@ -18,7 +18,8 @@ namespace {
 template <class T>
 class device_stage {
  public:
-  device_stage(gpu::device device, train::stage_options options, const rows_of<T>& data)
+  device_stage(gpu::device device, train::stage_options options, const rows_of<T>& data, std::vector<T> values = {},
+               std::vector<T> weights = {})
       : stream_(device),
         options_(std::move(options)),
         ledger_(train::plan(device, options_)),
@@ -26,15 +27,28 @@ class device_stage {
           gpu::ledger all = ledger_;
           all.add(gpu::memory_kind::device, "x", data.x.size() * sizeof(T));
           all.add(gpu::memory_kind::device, "labels", data.labels.size() * sizeof(std::int32_t));
+          all.add(gpu::memory_kind::device, "values", values.size() * sizeof(T));
+          all.add(gpu::memory_kind::device, "weights", weights.size() * sizeof(T));
           return std::make_shared<gpu::memory>(device, all);
         }()),
         data_(data),
         stage(stream_, options_, memory_) {
     gpu::copy(stream_, at("x").data(), data.x.data(), data.x.size() * sizeof(T));
     gpu::copy(stream_, at("labels").data(), data.labels.data(), data.labels.size() * sizeof(std::int32_t));
+    if (!values.empty()) gpu::copy(stream_, at("values").data(), values.data(), values.size() * sizeof(T));
+    if (!weights.empty()) gpu::copy(stream_, at("weights").data(), weights.data(), weights.size() * sizeof(T));
     stream_.synchronize();
   }
 
+  /// All rows with the weights, and the values for targets where there are some.
+  train::batch_rows weighted_rows() const {
+    const std::size_t rows = at("weights").size() / sizeof(T);
+    return {.x = x(0),
+            .targets = at(options_.targets == train::target::values ? "values" : "labels").data(),
+            .weights = at("weights").data(),
+            .rows = rows,
+            .valid_rows = rows};
+  }
   void accumulate(std::size_t first, std::size_t rows, std::size_t valid) {
     stage.accumulate(x(first), labels(first), rows, valid, first);
   }
@@ -94,7 +108,7 @@ void compare(const shape& s, const train::optimizer_options& optimizer, double t
              train::activation kind = train::activation::relu, double dropout = 0) {
   const rows_of<T> data(2 * s.rows, s.inputs, s.classes);
   const train::stage_options options{
-      .model = {.inputs = s.inputs, .hidden = s.hidden, .classes = s.classes, .activation = kind, .dropout = dropout},
+      .model = {.inputs = s.inputs, .hidden = s.hidden, .outputs = s.classes, .activation = kind, .dropout = dropout},
       .optimizer = optimizer,
       .rows = s.rows,
       .compute = type_of<T>,
@@ -119,6 +133,38 @@ void compare(const shape& s, const train::optimizer_options& optimizer, double t
   }
   BOOST_TEST(std::abs(host.stage.progress().running.loss_sum - cuda.stage.progress().running.loss_sum) <
              100 * tolerance * host.stage.progress().running.loss_sum);
+}
+
+/// Gradients, metrics and confusion of rows with weights; values are the targets unless there are none.
+void compare_loss(const rows_of<double>& data, const train::loss_options& loss, train::target targets,
+                  std::size_t width, const std::vector<double>& values, const std::vector<double>& weights) {
+  const std::size_t rows = weights.size();
+  const bool classes = std::holds_alternative<train::softmax_cross_entropy>(loss);
+  train::stage_options options{.model = {.inputs = data.inputs, .hidden = {12}, .outputs = width},
+                               .loss = loss,
+                               .targets = targets,
+                               .top_k = 2,
+                               .confusion = classes,
+                               .rows = rows,
+                               .compute = type::float64};
+  if (classes) options.class_weights.assign(width, 0.75);
+  device_stage<double> host(gpu::device::host(), options, data, values, weights);
+  device_stage<double> cuda(test::first_gpu(), options, data, values, weights);
+  BOOST_TEST_CONTEXT(train::to_text(loss) << ", " << train::name_of(targets) << ", " << width << " outputs") {
+    for (auto* each : {&host, &cuda}) {
+      each->stage.evaluate(each->weighted_rows());
+      each->stage.accumulate(each->weighted_rows());
+    }
+    BOOST_TEST(distance(host.item("train: gradients"), cuda.item("train: gradients")) < 1e-13);
+    const train::metrics expected = host.stage.progress().running, found = cuda.stage.progress().running;
+    BOOST_TEST(std::abs(expected.loss() - found.loss()) < 1e-13);
+    BOOST_TEST(std::abs(expected.rmse() - found.rmse()) < 1e-13);
+    BOOST_TEST(std::abs(expected.weight_sum - found.weight_sum) < 1e-12);
+    BOOST_TEST(expected.rows == found.rows);
+    BOOST_TEST(expected.correct == found.correct);
+    BOOST_TEST(expected.in_top_k == found.in_top_k);
+    BOOST_TEST(host.stage.confusion().counts == cuda.stage.confusion().counts, boost::test_tools::per_element());
+  }
 }
 
 }  // namespace
@@ -151,13 +197,33 @@ BOOST_AUTO_TEST_CASE(cuda_agrees_with_the_host_in_each_activation, test::on_gpu(
     compare<double>(s, train::adamw{.epsilon = 1e-2}, 1e-13, kind);
 }
 
+BOOST_AUTO_TEST_CASE(cuda_agrees_with_the_host_in_each_loss, test::on_gpu()) {
+  constexpr std::size_t rows = 70;
+  for (const std::size_t width : {1u, 3u, 40u}) {
+    const rows_of<double> data(rows, 9, std::max<std::size_t>(width, 2));
+    std::vector<double> values(rows * width), weights(rows);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>((i * 37) % 11) / 10;
+    for (std::size_t i = 0; i < rows; ++i) weights[i] = 0.5 * static_cast<double>(i % 3);
+    std::vector<double> shares(rows * width, 0.0);
+    for (std::size_t i = 0; i < rows; ++i) shares[i * width + i % width] = 1;
+    for (const train::loss_options& loss :
+         {train::loss_options(train::binary_cross_entropy{.positive_weight = 2}),
+          train::loss_options(train::mean_squared_error{}), train::loss_options(train::huber{.delta = 0.5})})
+      compare_loss(data, loss, train::target::values, width, values, weights);
+    if (width == 1) continue;
+    const train::softmax_cross_entropy softmax{.label_smoothing = 0.1};
+    compare_loss(data, softmax, train::target::values, width, shares, weights);
+    compare_loss(data, softmax, train::target::label, width, {}, weights);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(cuda_drops_the_values_that_the_host_drops, test::on_gpu()) {
   compare<double>({17, {33, 20}, 7, 65}, train::adamw{.epsilon = 1e-2}, 1e-13, train::activation::relu, 0.4);
 }
 
 BOOST_AUTO_TEST_CASE(tf32_products_are_near_those_of_float32_and_not_the_same, test::on_gpu()) {
   const rows_of<float> data(256, 784, 10);
-  train::stage_options options{.model = {.inputs = 784, .hidden = {512, 256}, .classes = 10}, .rows = 256};
+  train::stage_options options{.model = {.inputs = 784, .hidden = {512, 256}, .outputs = 10}, .rows = 256};
   const auto gradients = [&](train::precision p) {
     options.precision = p;
     device_stage<float> s(test::first_gpu(), options, data);
@@ -172,7 +238,7 @@ BOOST_AUTO_TEST_CASE(tf32_products_are_near_those_of_float32_and_not_the_same, t
 
 BOOST_AUTO_TEST_CASE(cuda_clips_as_the_host_does, test::on_gpu()) {
   const rows_of<double> data(65, 17, 7);
-  const train::stage_options options{.model = {.inputs = 17, .hidden = {33}, .classes = 7},
+  const train::stage_options options{.model = {.inputs = 17, .hidden = {33}, .outputs = 7},
                                      .optimizer = train::sgd{.momentum = 0},
                                      .rows = 65,
                                      .compute = type::float64,
@@ -187,7 +253,7 @@ BOOST_AUTO_TEST_CASE(cuda_clips_as_the_host_does, test::on_gpu()) {
 
 BOOST_AUTO_TEST_CASE(cuda_gives_the_same_bits_twice, test::on_gpu()) {
   const rows_of<float> data(512, 784, 10);
-  const train::stage_options options{.model = {.inputs = 784, .hidden = {512, 256}, .classes = 10}, .rows = 256};
+  const train::stage_options options{.model = {.inputs = 784, .hidden = {512, 256}, .outputs = 10}, .rows = 256};
   const auto run = [&] {
     device_stage<float> s(test::first_gpu(), options, data);
     for (int step = 0; step < 20; ++step) {
@@ -203,7 +269,7 @@ BOOST_AUTO_TEST_CASE(cuda_gives_the_same_bits_twice, test::on_gpu()) {
 
 BOOST_AUTO_TEST_CASE(cuda_observes_the_statistics_of_the_host, test::on_gpu()) {
   const rows_of<float> data(300, 70, 4);
-  const train::stage_options options{.model = {.inputs = 70, .hidden = {}, .classes = 4}, .rows = 300};
+  const train::stage_options options{.model = {.inputs = 70, .hidden = {}, .outputs = 4}, .rows = 300};
   device_stage<float> host(gpu::device::host(), options, data), cuda(test::first_gpu(), options, data);
   for (auto* each : {&host, &cuda}) {
     each->observe(300);
@@ -220,7 +286,7 @@ BOOST_AUTO_TEST_CASE(cuda_names_the_first_row_at_fault_and_changes_nothing, test
   data.x[77 * 20 + 3] = std::numeric_limits<float>::infinity();
   data.labels[90] = 4;
   data.labels[99] = -1;
-  const train::stage_options options{.model = {.inputs = 20, .hidden = {8}, .classes = 4}, .rows = 128};
+  const train::stage_options options{.model = {.inputs = 20, .hidden = {8}, .outputs = 4}, .rows = 128};
   device_stage<float> s(test::first_gpu(), options, data);
   const auto before = s.item("train: parameters");
   s.accumulate(0, 128, 128);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t rows = 103;
 const train::stage_options options{
-    .model = {.inputs = 6, .hidden = {40, 30}, .classes = 4, .dropout = 0.3}, .rows = rows, .seed = 3};
+    .model = {.inputs = 6, .hidden = {40, 30}, .outputs = 4, .dropout = 0.3}, .rows = rows, .seed = 3};
 
 double training_loss(host_stage<double>& s, const rows_of<double>& data) {
   s.stage.reset();

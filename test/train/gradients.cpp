@@ -32,7 +32,7 @@ BOOST_DATA_TEST_CASE(each_equals_the_central_difference_of_the_loss_sum, boost::
                      hidden) {
   const std::size_t rows = 11;
   const rows_of<double> data(rows, 6, 4);
-  host_stage<double> s({.model = {.inputs = 6, .hidden = hidden, .classes = 4}, .rows = rows, .seed = 3});
+  host_stage<double> s({.model = {.inputs = 6, .hidden = hidden, .outputs = 4}, .rows = rows, .seed = 3});
   s.stage.set_normalisation({std::vector<double>(6, 0.25), std::vector<double>(6, 1.5)});
   s.accumulate(data, 0, rows);
   const std::vector<double> gradients = test::copy_of(s.gradients());
@@ -54,7 +54,7 @@ BOOST_DATA_TEST_CASE(any_split_of_the_rows_gives_the_gradient_of_all,
                          {103}, {32, 32, 32, 7}, {1, 102}, {50, 50, 3}, {10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 3}}),
                      split) {
   const rows_of<double> data(103, 12, 5);
-  const train::stage_options options{.model = {.inputs = 12, .hidden = {16, 8}, .classes = 5}, .rows = 103, .seed = 4};
+  const train::stage_options options{.model = {.inputs = 12, .hidden = {16, 8}, .outputs = 5}, .rows = 103, .seed = 4};
   host_stage<double> whole(options), parts(options);
   whole.accumulate(data, 0, 103);
   std::size_t first = 0;
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(so_does_each_activation) {
   const rows_of<double> data(7, 5, 3);
   for (const auto kind : {train::activation::tanh, train::activation::sigmoid, train::activation::identity}) {
     host_stage<double> s(
-        {.model = {.inputs = 5, .hidden = {6, 4}, .classes = 3, .activation = kind}, .rows = 7, .seed = 3});
+        {.model = {.inputs = 5, .hidden = {6, 4}, .outputs = 3, .activation = kind}, .rows = 7, .seed = 3});
     s.accumulate(data, 0, 7);
     const std::vector<double> gradients = test::copy_of(s.gradients());
     for (std::size_t i = 0; i < gradients.size(); ++i) {
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(so_does_each_activation) {
 BOOST_AUTO_TEST_CASE(a_step_divides_by_its_own_rows_and_starts_from_nothing) {
   // Plain SGD with rate 1 moves a parameter by the mean gradient: 64 rows in the first step, 7 in the second.
   const rows_of<double> data(71, 5, 3);
-  const train::stage_options options{.model = {.inputs = 5, .hidden = {}, .classes = 3},
+  const train::stage_options options{.model = {.inputs = 5, .hidden = {}, .outputs = 3},
                                      .optimizer = train::sgd{.learning_rate = 1, .momentum = 0},
                                      .rows = 64,
                                      .seed = 5};
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(a_step_divides_by_its_own_rows_and_starts_from_nothing) {
 
 BOOST_AUTO_TEST_CASE(the_softmax_gradient_sums_to_zero_over_the_classes) {
   const rows_of<double> data(9, 4, 6);
-  host_stage<double> s({.model = {.inputs = 4, .hidden = {}, .classes = 6}, .rows = 9});
+  host_stage<double> s({.model = {.inputs = 4, .hidden = {}, .outputs = 6}, .rows = 9});
   s.accumulate(data, 0, 9);
   const auto logits = s.item("train: activations of layer 0");
   for (std::size_t row = 0; row < 9; ++row) {
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(the_softmax_gradient_sums_to_zero_over_the_classes) {
 
 BOOST_AUTO_TEST_CASE(the_loss_does_not_depend_on_a_shift_of_the_logits_and_bears_large_ones) {
   const rows_of<double> data(9, 4, 6);
-  host_stage<double> s({.model = {.inputs = 4, .hidden = {}, .classes = 6}, .rows = 9});
+  host_stage<double> s({.model = {.inputs = 4, .hidden = {}, .outputs = 6}, .rows = 9});
   const double loss = s.loss_sum(data, 9);
   for (const double shift : {1.0, -3e3, 1e5}) {
     for (double& bias : s.parameters().last(6)) bias = shift;
@@ -136,14 +136,14 @@ BOOST_AUTO_TEST_CASE(the_loss_does_not_depend_on_a_shift_of_the_logits_and_bears
 
 BOOST_AUTO_TEST_CASE(equal_logits_give_the_logarithm_of_the_number_of_classes) {
   const rows_of<double> data(8, 3, 10);
-  host_stage<double> s({.model = {.inputs = 3, .hidden = {}, .classes = 10}, .rows = 8});
+  host_stage<double> s({.model = {.inputs = 3, .hidden = {}, .outputs = 10}, .rows = 8});
   std::fill(s.parameters().begin(), s.parameters().end(), 0.0);
   BOOST_TEST(std::abs(s.loss_sum(data, 8) - 8 * std::log(10.0)) < 1e-13);
 }
 
 BOOST_AUTO_TEST_CASE(padding_contributes_nothing_whatever_it_holds) {
   rows_of<double> data(16, 4, 3);
-  const train::stage_options options{.model = {.inputs = 4, .hidden = {6}, .classes = 3}, .rows = 16, .seed = 6};
+  const train::stage_options options{.model = {.inputs = 4, .hidden = {6}, .outputs = 3}, .rows = 16, .seed = 6};
   host_stage<double> short_stage(options), padded(options);
   short_stage.accumulate(data, 0, 10);
   for (std::size_t i = 10 * 4; i < data.x.size(); ++i) data.x[i] = std::numeric_limits<double>::quiet_NaN();

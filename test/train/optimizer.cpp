@@ -12,12 +12,12 @@ using penstock::test::rows_of;
 namespace {
 
 constexpr std::size_t steps = 5, rows = 6;
-const train::mlp_options model{.inputs = 3, .hidden = {}, .classes = 2};
+const train::mlp_options model{.inputs = 3, .hidden = {}, .outputs = 2};
 
 /// Steps a stage and, beside it, `formula(step, parameter, gradient, number)`, which is written out by hand.
 template <class Formula>
 void compare(const train::optimizer_options& optimizer, double rate, Formula formula) {
-  const rows_of<double> data(rows, model.inputs, model.classes);
+  const rows_of<double> data(rows, model.inputs, model.outputs);
   host_stage<double> s({.model = model, .optimizer = optimizer, .rows = rows, .seed = 2});
   std::vector<double> expected = test::copy_of(s.parameters());
   for (std::size_t t = 1; t <= steps; ++t) {
@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(adamw_follows_its_formula_and_decays_apart_from_the_gradien
 }
 
 BOOST_AUTO_TEST_CASE(a_gradient_beyond_the_norm_is_scaled_down_to_it_and_a_smaller_one_stays) {
-  const rows_of<double> data(rows, model.inputs, model.classes);
+  const rows_of<double> data(rows, model.inputs, model.outputs);
   const train::stage_options plain{.model = model, .optimizer = train::sgd{.momentum = 0}, .rows = rows, .seed = 2};
   host_stage<double> reference(plain);
   reference.accumulate(data, 0, rows);

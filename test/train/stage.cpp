@@ -15,7 +15,7 @@ using penstock::test::rows_of;
 namespace {
 
 const train::stage_options small{
-    .model = {.inputs = 20, .hidden = {32, 16}, .classes = 4}, .rows = 64, .seed = 9, .threads = 1};
+    .model = {.inputs = 20, .hidden = {32, 16}, .outputs = 4}, .rows = 64, .seed = 9, .threads = 1};
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
 /// Parameters after some steps.
@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_CASE(the_same_run_gives_the_same_bits_with_any_number_of_threads
 }
 
 BOOST_AUTO_TEST_CASE(weights_are_a_function_of_the_seed_and_have_the_variance_of_he) {
-  train::stage_options options{.model = {.inputs = 200, .hidden = {300}, .classes = 2}, .rows = 1, .seed = 1};
+  train::stage_options options{.model = {.inputs = 200, .hidden = {300}, .outputs = 2}, .rows = 1, .seed = 1};
   host_stage<double> one(options), same(options);
   options.seed = 2;
   host_stage<double> other(options);
@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(a_stage_learns_what_can_be_learned) {
 
 BOOST_AUTO_TEST_CASE(metrics_count_hits_by_the_largest_logit) {
   // One input, weights (0, 1, -1): class 1 wins for positive x, class 2 for negative x, class 0 on a tie.
-  host_stage<double> s({.model = {.inputs = 1, .hidden = {}, .classes = 3}, .rows = 4});
+  host_stage<double> s({.model = {.inputs = 1, .hidden = {}, .outputs = 3}, .rows = 4});
   const std::vector<double> weights{0, 1, -1, 0, 0, 0};
   std::copy(weights.begin(), weights.end(), s.parameters().begin());
   const std::vector<double> x{2, -2, 0, 3};
@@ -165,7 +165,7 @@ BOOST_AUTO_TEST_CASE(discarded_rows_leave_no_trace) {
 
 BOOST_AUTO_TEST_CASE(inputs_are_normalised_by_mean_and_deviation_and_constant_ones_stay) {
   rows_of<double> data(8, 3, 2);
-  const train::stage_options options{.model = {.inputs = 3, .hidden = {}, .classes = 2}, .rows = 8, .seed = 3};
+  const train::stage_options options{.model = {.inputs = 3, .hidden = {}, .outputs = 2}, .rows = 8, .seed = 3};
   host_stage<double> raw(options), normalising(options);
   normalising.stage.set_normalisation({{1, 2, 3}, {0.5, 4, 0}});
   normalising.accumulate(data, 0, 8);
@@ -186,7 +186,7 @@ BOOST_AUTO_TEST_CASE(observed_statistics_are_those_of_all_rows_whatever_the_batc
     data.x[row * 3] += 1e8;
     data.x[row * 3 + 1] = 7;
   }
-  host_stage<double> s({.model = {.inputs = 3, .hidden = {}, .classes = 2}, .rows = 64});
+  host_stage<double> s({.model = {.inputs = 3, .hidden = {}, .outputs = 2}, .rows = 64});
   for (const auto& [first, count] : {std::pair{0u, 64u}, {64u, 1u}, {65u, 64u}, {129u, 21u}})
     s.stage.observe(data.row(first), count, count, first);
   const train::input_statistics observed = s.stage.observed();
@@ -232,7 +232,7 @@ BOOST_AUTO_TEST_CASE(state_is_read_and_written_in_pieces) {
 
 BOOST_AUTO_TEST_CASE(the_plan_is_what_the_model_optimizer_and_rows_need) {
   // 784-512-256-10: 535,818 parameters of 4 bytes, four of each with AdamW.
-  const train::stage_options options{.model = {.inputs = 784, .hidden = {512, 256}, .classes = 10}, .rows = 256};
+  const train::stage_options options{.model = {.inputs = 784, .hidden = {512, 256}, .outputs = 10}, .rows = 256};
   BOOST_TEST(train::parameters(options.model) == 535818u);
   const gpu::ledger ledger = train::plan(gpu::device::host(), options);
   std::size_t of_parameters = 0, of_rows = 0;
@@ -244,8 +244,8 @@ BOOST_AUTO_TEST_CASE(the_plan_is_what_the_model_optimizer_and_rows_need) {
       of_rows += item.bytes;
   }
   BOOST_TEST(of_parameters == 4 * 535818u * 4);
-  // Input, three outputs, two gradients of outputs, losses with a byte each; mean, scale and three sums of inputs.
-  BOOST_TEST(of_rows == 4u * (256 * (784 + 512 + 256 + 10 + 512 + 256 + 1) + 2 * 784) + 256 + 3 * 784 * 8);
+  // Input, three outputs, two gradients of outputs, scores of 16 bytes; mean, scale and three sums of inputs.
+  BOOST_TEST(of_rows == 4u * (256 * (784 + 512 + 256 + 10 + 512 + 256 + 4) + 2 * 784) + 3 * 784 * 8);
   BOOST_TEST(ledger.total(gpu::memory_kind::device) < 11u << 20);
 }
 
@@ -253,12 +253,12 @@ BOOST_AUTO_TEST_CASE(wrong_options_and_rows_are_refused) {
   const auto refused = [](train::stage_options o) {
     BOOST_CHECK_THROW(train::plan(gpu::device::host(), o), std::invalid_argument);
   };
-  refused({.model = {.inputs = 0, .classes = 3}});
-  refused({.model = {.inputs = 3, .classes = 1}});
-  refused({.model = {.inputs = 3, .hidden = {4, 0}, .classes = 3}});
-  refused({.model = {.inputs = 3, .classes = 3}, .rows = 0});
-  refused({.model = {.inputs = 3, .classes = 3}, .compute = type::int32});
-  refused({.model = {.inputs = 3, .classes = 3}, .precision = train::precision::tf32});  // the host has none
+  refused({.model = {.inputs = 0, .outputs = 3}});
+  refused({.model = {.inputs = 3, .outputs = 1}});
+  refused({.model = {.inputs = 3, .hidden = {4, 0}, .outputs = 3}});
+  refused({.model = {.inputs = 3, .outputs = 3}, .rows = 0});
+  refused({.model = {.inputs = 3, .outputs = 3}, .compute = type::int32});
+  refused({.model = {.inputs = 3, .outputs = 3}, .precision = train::precision::tf32});  // the host has none
   host_stage<float> s(small);
   const rows_of<float> data(65, 20, 4);
   BOOST_CHECK_THROW(s.accumulate(data, 0, 65), std::invalid_argument);

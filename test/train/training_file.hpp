@@ -65,7 +65,7 @@ struct training_file : scratch_folder {
 };
 
 inline train::trainer_options small_trainer(std::size_t batch_rows = 64, std::size_t accumulate = 1) {
-  return {.stage = {.model = {.inputs = training_file::columns, .hidden = {24}, .classes = training_file::classes},
+  return {.stage = {.model = {.inputs = training_file::columns, .hidden = {24}, .outputs = training_file::classes},
                     .optimizer = train::adamw{.learning_rate = 0.01},
                     .rows = batch_rows,
                     .seed = 3,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "row_loss.hpp"
 #include "step_state.hpp"
 
 #include <penstock/gpu/stream.hpp>
@@ -35,6 +36,15 @@ struct moment_columns {
   double* squares = nullptr;
 };
 
+/// The rows of a pass, as they are given to it.
+template <class T>
+struct taken_rows {
+  row_block block;
+  const T* x = nullptr;
+  const void* targets = nullptr;
+  const T* weights = nullptr;  ///< null: all 1
+};
+
 /// The operations that are a pair: matrix products, reductions and row-wise work, on the host and on CUDA. All are in
 /// stream order, do not block, allocate nothing after the first call of each shape, and give the same bits every time.
 template <class T>
@@ -51,10 +61,10 @@ class backend {
 
   virtual void multiply(const product& what, const T* a, const T* b, T* c, const T* bias) = 0;
 
-  /// Begins a pass: notes block and labels in the state, and gives out = (x - mean) * scale by column. Padding becomes
-  /// 0; the first valid row with a value that is not finite is noted.
-  virtual void take(const row_block& block, std::size_t columns, const T* x, const std::int32_t* labels, const T* mean,
-                    const T* scale, T* out, step_state* state) = 0;
+  /// Begins a pass: notes block, targets and weights in the state, and gives out = (x - mean) * scale by column.
+  /// Padding and masked rows become 0; the first other row with a value that is not finite is noted.
+  virtual void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, T* out,
+                    step_state* state) = 0;
 
   /// Merges the block's values into running counts, means and sums of squared distances from the mean, column by column
   /// (Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979). Values
@@ -66,11 +76,9 @@ class backend {
   virtual void activation_gradient(activation kind, std::size_t rows, std::size_t columns, const T* y, T* dy,
                                    T* bias_gradient, bool accumulate) = 0;
 
-  /// Softmax cross-entropy by log-sum-exp over the rows that were taken: row_losses, and where `gradient` the gradient
-  /// of the loss sum in place of the logits. Adds loss, hits and rows to the state's running metrics; notes the first
-  /// bad label and loss.
-  virtual void softmax_cross_entropy(std::size_t rows, std::size_t classes, T* logits, T* row_losses, bool gradient,
-                                     step_state* state) = 0;
+  /// Adds the scores of the rows that were taken to the state's running metrics, and where `gradient` their weight to
+  /// the step's.
+  virtual void add_scores(const row_score<T>* scores, bool gradient, step_state* state) = 0;
 
   /// The sum of squares of the gradients to the state, over norm_pieces pieces in a fixed order.
   virtual void square_gradients(std::size_t count, const T* gradients, double* piece_sums, step_state* state) = 0;

@@ -17,19 +17,30 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int format_version = 1;
+constexpr int format_version = 2;
 constexpr const char* attribute_name = "penstock";
 constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 
-json to_json(const metrics& m) { return {{"loss_sum", m.loss_sum}, {"correct", m.correct}, {"rows", m.rows}}; }
+json to_json(const metrics& m) {
+  return {{"loss_sum", m.loss_sum},     {"correct", m.correct},       {"rows", m.rows},
+          {"weight_sum", m.weight_sum}, {"square_sum", m.square_sum}, {"in_top_k", m.in_top_k}};
+}
 metrics metrics_of(const json& j) {
-  return {.loss_sum = j.at("loss_sum"), .correct = j.at("correct"), .rows = j.at("rows")};
+  return {.loss_sum = j.at("loss_sum"),
+          .correct = j.at("correct"),
+          .rows = j.at("rows"),
+          .weight_sum = j.at("weight_sum"),
+          .square_sum = j.at("square_sum"),
+          .in_top_k = j.at("in_top_k")};
 }
 
 /// What must be the same for a run to go on as if it had never stopped, each with its words for people.
 json identity_of(const trainer_options& options) {
   const stage_options& s = options.stage;
   return {{"model", to_text(s.model)},
+          {"loss", to_text(s.loss)},
+          {"targets", std::string(name_of(s.targets))},
+          {"class weights", s.class_weights},
           {"optimizer", fmt::format("{} with {} moments", name_of(s.optimizer), moments(s.optimizer))},
           {"compute", std::string(name_of(s.compute))},
           {"seed", s.seed},
@@ -120,7 +131,7 @@ void save_checkpoint(const std::filesystem::path& file, stage& from, const train
                            {"identity", identity_of(options)},
                            {"inputs", options.stage.model.inputs},
                            {"hidden", options.stage.model.hidden},
-                           {"classes", options.stage.model.classes},
+                           {"outputs", options.stage.model.outputs},
                            {"activation", std::string(name_of(options.stage.model.activation))},
                            {"optimizer", to_text(options.stage.optimizer)},
                            {"epoch", at.epoch},

@@ -29,13 +29,13 @@ std::size_t parameters(const mlp_options& model) noexcept {
     count += (inputs + 1) * outputs;
     inputs = outputs;
   }
-  return count + (inputs + 1) * model.classes;
+  return count + (inputs + 1) * model.outputs;
 }
 
 std::string to_text(const mlp_options& model) {
   std::string text = fmt::format("{}", model.inputs);
   for (const std::size_t outputs : model.hidden) text += fmt::format("-{}", outputs);
-  text = fmt::format("{}-{}, {}", text, model.classes, name_of(model.activation));
+  text = fmt::format("{}-{}, {}", text, model.outputs, name_of(model.activation));
   return model.dropout > 0 ? fmt::format("{}, dropout {}", text, model.dropout) : text;
 }
 

@@ -89,7 +89,7 @@ network<T> make_network(const mlp_options& model) {
     if (model.dropout > 0) layers.push_back(std::make_unique<dropout<T>>(outputs, model.dropout, layers.size()));
     inputs = outputs;
   }
-  layers.push_back(std::make_unique<dense<T>>(inputs, model.classes, activation::identity));
+  layers.push_back(std::make_unique<dense<T>>(inputs, model.outputs, activation::identity));
   return network<T>(std::move(layers));
 }
 

@@ -10,13 +10,12 @@
 namespace penstock::train {
 namespace {
 
-row_block checked_block(const stage_options& options, const void* x, const void* labels, std::size_t rows,
-                        std::size_t valid_rows, std::uint64_t first_row) {
-  if (rows > options.rows || valid_rows > rows)
-    throw std::invalid_argument(
-        fmt::format("{} rows, {} of them valid, for a stage that is planned for {}", rows, valid_rows, options.rows));
-  if (x == nullptr || labels == nullptr) throw std::invalid_argument("a stage needs rows of x and labels");
-  return {rows, valid_rows, first_row};
+void check(const stage_options& options, const batch_rows& batch) {
+  if (batch.rows > options.rows || batch.valid_rows > batch.rows)
+    throw std::invalid_argument(fmt::format("{} rows, {} of them valid, for a stage that is planned for {}", batch.rows,
+                                            batch.valid_rows, options.rows));
+  if (batch.x == nullptr || batch.targets == nullptr)
+    throw std::invalid_argument("a stage needs rows of x and targets");
 }
 
 std::unique_ptr<stage::impl> make_impl(gpu::stream_ref stream, const stage_options& options,
@@ -34,21 +33,34 @@ stage::stage(stage&&) noexcept = default;
 stage& stage::operator=(stage&&) noexcept = default;
 stage::~stage() = default;
 
-void stage::accumulate(const void* x, const std::int32_t* labels, std::size_t rows, std::size_t valid_rows,
-                       std::uint64_t first_row) {
-  if (rows == 0) return;
-  impl_->pass(x, labels, checked_block(impl_->options, x, labels, rows, valid_rows, first_row), true);
+void stage::accumulate(const batch_rows& batch) {
+  if (batch.rows == 0) return;
+  check(impl_->options, batch);
+  impl_->pass(batch, true);
 }
 
-void stage::evaluate(const void* x, const std::int32_t* labels, std::size_t rows, std::size_t valid_rows,
-                     std::uint64_t first_row) {
-  if (rows == 0) return;
-  impl_->pass(x, labels, checked_block(impl_->options, x, labels, rows, valid_rows, first_row), false);
+void stage::evaluate(const batch_rows& batch) {
+  if (batch.rows == 0) return;
+  check(impl_->options, batch);
+  impl_->pass(batch, false);
+}
+
+confusion_matrix stage::confusion() {
+  confusion_matrix result;
+  if (impl_->confusion.empty()) return result;
+  result.classes = classes_of(impl_->options.loss, impl_->options.model.outputs);
+  result.counts.resize(result.classes * result.classes);
+  impl_->read(reinterpret_cast<const std::byte*>(impl_->confusion.data()),
+              reinterpret_cast<std::byte*>(result.counts.data()), result.counts.size() * sizeof(std::uint64_t));
+  return result;
 }
 
 void stage::update(double learning_rate) { impl_->update(learning_rate); }
 void stage::discard() { impl_->discard(); }
-void stage::reset(const metrics& start) { impl_->reset(start); }
+void stage::reset(const metrics& start) {
+  impl_->reset(start);
+  if (!impl_->confusion.empty()) gpu::fill(impl_->stream, impl_->confusion.data(), 0, impl_->confusion.size_bytes());
+}
 
 train::progress stage::progress() { return impl_->read_step_state().progress; }
 
@@ -69,7 +81,8 @@ const train::progress& stage::latest_progress() {
 
 void stage::observe(const void* x, std::size_t rows, std::size_t valid_rows, std::uint64_t first_row) {
   if (rows == 0) return;
-  impl_->observe(x, checked_block(impl_->options, x, x, rows, valid_rows, first_row));
+  check(impl_->options, {.x = x, .targets = x, .rows = rows, .valid_rows = valid_rows});
+  impl_->observe(x, {rows, valid_rows, first_row});
 }
 
 input_statistics stage::observed() {

@@ -16,7 +16,7 @@ namespace penstock::train {
 /// The stage without its compute type.
 struct stage::impl {
   virtual ~impl() = default;
-  virtual void pass(const void* x, const std::int32_t* labels, const row_block& block, bool gradient) = 0;
+  virtual void pass(const batch_rows& batch, bool gradient) = 0;
   virtual void update(double learning_rate) = 0;
   virtual void discard() = 0;
   virtual void reset(const metrics& start) = 0;
@@ -66,7 +66,8 @@ struct stage::impl {
   step_state* landing = nullptr;
   step_state* state = nullptr;
   std::vector<state_item> items;
-  std::span<double> sums;  // of what was observed: counts, means, squares
+  std::span<std::uint64_t> confusion;  // empty where it is not counted
+  std::span<double> sums;              // of what was observed: counts, means, squares
   input_statistics normalisation;
   gpu::event arrived;
   bool asked = false;

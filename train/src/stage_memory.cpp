@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 namespace penstock::train {
@@ -28,8 +29,13 @@ gpu::ledger plan_typed(gpu::device d, const stage_options& options) {
   ledger.add(memory_kind::device, stage_items::mean, inputs * sizeof(T));
   ledger.add(memory_kind::device, stage_items::scale, inputs * sizeof(T));
   ledger.add(memory_kind::device, stage_items::moments, 3 * inputs * sizeof(double), "counts, means and squares");
-  // Beside each loss a byte that says whether the row was a hit.
-  ledger.add(memory_kind::device, stage_items::row_losses, rows * (sizeof(T) + 1));
+  ledger.add(memory_kind::device, stage_items::scores, rows * sizeof(row_score<T>), "loss, weight, square and hits");
+  if (!options.class_weights.empty())
+    ledger.add(memory_kind::device, stage_items::class_weights, options.model.outputs * sizeof(T));
+  if (options.confusion) {
+    const std::size_t classes = classes_of(options.loss, options.model.outputs);
+    ledger.add(memory_kind::device, stage_items::confusion, classes * classes * sizeof(std::uint64_t));
+  }
   if (const std::size_t sums = column_sum_elements(d, rows, model.widest()); sums > 0)
     ledger.add(memory_kind::device, stage_items::column_sums, sums * sizeof(T));
   if (d.is_cuda() && options.workspace_bytes > 0)
@@ -49,6 +55,30 @@ gpu::ledger plan_typed(gpu::device d, const stage_options& options) {
   return ledger;
 }
 
+void check_class_weights(const stage_options& options) {
+  const auto refuse = [](const std::string& what) { throw std::invalid_argument(what); };
+  if (!std::holds_alternative<softmax_cross_entropy>(options.loss))
+    refuse(fmt::format("class weights are for softmax cross-entropy, not {}", name_of(options.loss)));
+  if (options.class_weights.size() != options.model.outputs)
+    refuse(fmt::format("{} class weights for {} classes; give one for each", options.class_weights.size(),
+                       options.model.outputs));
+  for (const double weight : options.class_weights)
+    if (!(weight >= 0 && std::isfinite(weight))) refuse(fmt::format("a class weight of {}; it is 0 or more", weight));
+}
+
+/// Rows of one class against predictions of one: classes, or one sigmoid.
+void check_confusion(const stage_options& options) {
+  const bool binary = std::holds_alternative<binary_cross_entropy>(options.loss);
+  const std::size_t classes = classes_of(options.loss, options.model.outputs);
+  if (classes == 0 || (binary && options.model.outputs > 1))
+    throw std::invalid_argument(
+        fmt::format("a confusion matrix needs one class for each row; {} with {} outputs has none",
+                    name_of(options.loss), options.model.outputs));
+  if (classes > most_confused)
+    throw std::invalid_argument(
+        fmt::format("a confusion matrix of {} classes; it is kept for up to {}", classes, most_confused));
+}
+
 std::span<std::byte> at_if_there(const gpu::memory& memory, const char* name) {
   for (const auto& item : memory.items().items())
     if (item.kind == memory_kind::device && item.name == name) return memory.at(memory_kind::device, name);
@@ -63,10 +93,13 @@ constexpr std::size_t most_width = std::size_t{1} << 24;
 void check(const stage_options& options) {
   const auto refuse = [](const std::string& what) { throw std::invalid_argument(what); };
   if (options.model.inputs == 0) refuse("a model needs at least one input");
-  if (options.model.classes < 2)
-    refuse(fmt::format("a model of {} classes; softmax cross-entropy needs at least 2", options.model.classes));
+  if (options.model.outputs == 0) refuse("a model needs at least one output");
+  check(options.loss, options.targets, options.model.outputs);
+  if (!options.class_weights.empty()) check_class_weights(options);
+  if (options.top_k == 0) refuse("top_k is 0; it is the number of outputs that are looked at, at least 1");
+  if (options.confusion) check_confusion(options);
   std::vector<std::size_t> widths = options.model.hidden;
-  widths.insert(widths.end(), {options.model.inputs, options.model.classes});
+  widths.insert(widths.end(), {options.model.inputs, options.model.outputs});
   if (const std::size_t widest = *std::max_element(widths.begin(), widths.end()); widest > most_width)
     refuse(fmt::format("a layer of {} values; at most {} are taken", widest, most_width));
   if (std::find(options.model.hidden.begin(), options.model.hidden.end(), 0u) != options.model.hidden.end())

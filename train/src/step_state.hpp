@@ -7,8 +7,8 @@
 
 namespace penstock::train {
 
-/// Rows that go through the stage together. The rows from `valid` on are padding: whatever they hold, they become zeros
-/// and contribute nothing.
+/// Rows that go through the stage together. The rows from `valid` on are padding, and rows of weight 0 are masked:
+/// whatever they hold, they become zeros and contribute nothing.
 struct row_block {
   std::size_t rows = 0;
   std::size_t valid = 0;
@@ -19,11 +19,13 @@ struct row_block {
 /// host.
 struct step_state {
   train::progress progress;
-  row_block block;                       ///< of the pass under way
-  const std::int32_t* labels = nullptr;  ///< of its rows
-  std::uint64_t rows_in_step = 0;        ///< valid rows accumulated since the last update
-  double gradient_squares = 0;           ///< of the gradient sums, where the step is clipped
-  std::uint32_t blocked = 0;             ///< the update under way changes nothing
+  row_block block;                ///< of the pass under way
+  const void* targets = nullptr;  ///< of its rows
+  const void* weights = nullptr;  ///< of its rows; null: all 1
+  double weight_in_step = 0;      ///< of the rows accumulated since the last update
+  double loss_scale = 1;          ///< the gradients hold so many times the sums
+  double gradient_squares = 0;    ///< of the gradient sums, where the step is clipped
+  std::uint32_t blocked = 0;      ///< the update under way changes nothing
   // What the optimizer multiplies with in the update under way.
   double gradient_scale = 0;
   double learning_rate = 0;

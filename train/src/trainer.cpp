@@ -37,6 +37,43 @@ const void* inputs_of(const pipeline::batch& batch, const trainer_options& optio
   return x.data;
 }
 
+/// A field of `count` values of the stage's type for each row.
+const void* values_of(const pipeline::batch& batch, const std::string& name, const stage_options& stage,
+                      std::size_t count, const char* what) {
+  const pipeline::field_view view = batch.view(name);
+  if (view.element != stage.compute || view.row_bytes != count * size_of(stage.compute))
+    throw std::invalid_argument(fmt::format("a row of field '{}' has {} bytes of {}; {} are {} of {}", name,
+                                            view.row_bytes, name_of(view.element), what, count,
+                                            name_of(stage.compute)));
+  return view.data;
+}
+
+batch_rows rows_of(const pipeline::batch& batch, const trainer_options& options) {
+  const stage_options& stage = options.stage;
+  batch_rows rows{.x = inputs_of(batch, options),
+                  .rows = batch.rows(),
+                  .valid_rows = batch.valid_rows(),
+                  .first_row = batch.index() * stage.rows};
+  rows.targets = stage.targets == target::values
+                     ? values_of(batch, options.label, stage, stage.model.outputs, "targets of the loss")
+                     : batch.field<std::int32_t>(options.label);
+  if (!options.weight.empty()) rows.weights = values_of(batch, options.weight, stage, 1, "weights of rows");
+  return rows;
+}
+
+std::string bad_target(const stage_options& stage) {
+  const std::size_t classes = classes_of(stage.loss, stage.model.outputs);
+  if (stage.targets != target::values) {
+    const std::size_t first = stage.targets == target::label ? 0 : 1;
+    return fmt::format("its label is outside {} to {}; labels count from {}, and the model has {} classes", first,
+                       first + classes - 1, first, classes);
+  }
+  if (classes == 0) return "a target is not finite; mend the data, or mask the row with a weight of 0";
+  if (std::holds_alternative<softmax_cross_entropy>(stage.loss))
+    return "its targets are no probabilities that add up to 1";
+  return "a target is outside 0 to 1";
+}
+
 }  // namespace
 
 trainer::trainer(gpu::stream_ref stream, trainer_options options, std::shared_ptr<gpu::memory> memory)
@@ -55,10 +92,8 @@ void trainer::check(const train::progress& p, const pipeline::pipeline& data, co
                 {.epoch = epoch, .step = p.steps, .rows = {row}, .file = {}});
   };
   constexpr auto none = train::progress::no_row;
-  if (p.bad_label != none)
-    fail(options_.label, p.bad_label,
-         fmt::format("its label is outside 0 to {}; labels count from 0, and the model has {} classes",
-                     options_.stage.model.classes - 1, options_.stage.model.classes));
+  if (p.bad_label != none) fail(options_.label, p.bad_label, bad_target(options_.stage));
+  if (p.bad_weight != none) fail(options_.weight, p.bad_weight, "its weight is negative or not finite");
   if (ignored) return;
   if (p.bad_input != none)
     fail(options_.x, p.bad_input,
@@ -72,7 +107,7 @@ void trainer::normalise_from(pipeline::pipeline& training, std::stop_token stop)
   stage_.forget();
   auto range = training.epochs(position_.epoch, 1, {.stream = stage_.stream(), .stop = stop});
   while (const pipeline::batch batch = range.next())
-    stage_.observe(inputs_of(batch, options_), batch.rows(), batch.valid_rows(), batch.index() * batch_rows());
+    stage_.observe(inputs_of(batch, options_), batch.rows(), batch.valid_rows(), batch.index() * options_.stage.rows);
   check(stage_.progress(), training, "training set", position_.epoch);
   stage_.reset();
   stage_.set_normalisation(stage_.observed());
@@ -103,8 +138,7 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
     std::size_t in_step = 0;
     std::uint64_t steps = 0;
     while (const pipeline::batch batch = range.next()) {
-      stage_.accumulate(inputs_of(batch, options_), batch.field<std::int32_t>(options_.label), batch.rows(),
-                        batch.valid_rows(), batch.index() * batch_rows());
+      stage_.accumulate(rows_of(batch, options_));
       if (++in_step < options_.accumulate && batch.index() + 1 < done.batches_per_epoch) continue;
       const std::uint64_t step = position_.epoch * steps_per_epoch + batch.index() / options_.accumulate;
       stage_.update(rate * factor(options_.schedule, step, steps_per_epoch));
@@ -137,10 +171,9 @@ metrics trainer::evaluate(pipeline::pipeline& testing, std::stop_token stop) {
   stage_.reset();
   constexpr std::uint64_t epoch = 0;  // of the test set's own order: always the same
   auto range = testing.epochs(epoch, 1, {.stream = stage_.stream(), .stop = stop});
-  while (const pipeline::batch batch = range.next())
-    stage_.evaluate(inputs_of(batch, options_), batch.field<std::int32_t>(options_.label), batch.rows(),
-                    batch.valid_rows(), batch.index() * batch_rows());
+  while (const pipeline::batch batch = range.next()) stage_.evaluate(rows_of(batch, options_));
   const train::progress p = stage_.progress();
+  confusion_ = stage_.confusion();
   stage_.reset();
   check(p, testing, "test set", epoch);
   return p.running;

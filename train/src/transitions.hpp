@@ -12,7 +12,7 @@ namespace penstock::train {
 
 PENSTOCK_HOST_DEVICE inline void apply_begin(const update_rule& rule, step_state& s) {
   train::progress& p = s.progress;
-  s.gradient_scale = s.rows_in_step ? 1.0 / static_cast<double>(s.rows_in_step) : 0.0;
+  s.gradient_scale = s.weight_in_step > 0 ? 1.0 / (s.weight_in_step * s.loss_scale) : 0.0;
   if (rule.clip_norm > 0) {
     const double norm = sqrt(s.gradient_squares) * s.gradient_scale;
     // A gradient can overflow where no loss did: its rows are those of the last pass, as far as can be told.
@@ -20,13 +20,13 @@ PENSTOCK_HOST_DEVICE inline void apply_begin(const update_rule& rule, step_state
     if (norm > rule.clip_norm) s.gradient_scale *= rule.clip_norm / norm;
   }
   const bool finite = p.bad_input == progress::no_row && p.bad_loss == progress::no_row;
-  const bool labels = p.bad_label == progress::no_row;
-  s.blocked = !finite || !labels || s.rows_in_step == 0;
+  const bool targets = p.bad_label == progress::no_row && p.bad_weight == progress::no_row;
+  s.blocked = !finite || !targets || !(s.weight_in_step > 0);
   s.learning_rate = rule.learning_rate;
-  s.rows_in_step = 0;
+  s.weight_in_step = 0;
   if (s.blocked) {
     p.running = p.at_step;
-    if (!rule.skip || !labels || finite) return;
+    if (!rule.skip || !targets || finite) return;
     ++p.skipped;
     p.bad_input = p.bad_loss = progress::no_row;
     return;
@@ -38,7 +38,7 @@ PENSTOCK_HOST_DEVICE inline void apply_begin(const update_rule& rule, step_state
 }
 
 PENSTOCK_HOST_DEVICE inline void apply_discard(step_state& s) {
-  s.rows_in_step = 0;
+  s.weight_in_step = 0;
   s.progress.running = s.progress.at_step;
 }
 

@@ -1,4 +1,5 @@
 #include "elementwise.hpp"
+#include "score_rows.hpp"
 #include "stage_impl.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +19,7 @@ class typed_stage final : public stage::impl {
     input_ = at(stage_items::input);
     mean_ = at(stage_items::mean);
     scale_ = at(stage_items::scale);
-    row_losses_ = at(stage_items::row_losses);
+    plan_loss();
     if (o.clip_norm > 0) norm_sums_ = reinterpret_cast<double*>(at(stage_items::norm_sums));
     const std::size_t kept = moments(o.optimizer);
     if (kept > 0) first_ = at(stage_items::first_moment);
@@ -28,19 +29,22 @@ class typed_stage final : public stage::impl {
     start();
   }
 
-  void pass(const void* x, const std::int32_t* labels, const row_block& block, bool gradient) override {
-    const auto take = [&] {
-      backend_->take(block, options.model.inputs, static_cast<const T*>(x), labels, mean_, scale_, input_, state);
-    };
+  void pass(const batch_rows& batch, bool gradient) override {
+    const taken_rows<T> rows{{batch.rows, batch.valid_rows, batch.first_row},
+                             static_cast<const T*>(batch.x),
+                             batch.targets,
+                             static_cast<const T*>(batch.weights)};
+    const auto take = [&] { backend_->take(rows, options.model.inputs, mean_, scale_, input_, state); };
     // The same launches every time, but for the first pass of a step, which sets the gradients that later ones add to.
     const auto rest = [&] {
-      const train::pass<T> through{*backend_, stream, state, options.seed, block.rows, gradient};
-      T* const logits = network_.forward(through, input_);
-      backend_->softmax_cross_entropy(block.rows, options.model.classes, logits, row_losses_, gradient, state);
+      const train::pass<T> through{*backend_, stream, state, options.seed, batch.rows, gradient};
+      T* const outputs = network_.forward(through, input_);
+      score_rows(stream, loss_, batch.rows, outputs, gradient, state);
+      backend_->add_scores(loss_.scores, gradient, state);
       if (gradient) network_.backward(through, input_, accumulated_);
     };
     backend_->run(std::cref(take));
-    if (block.rows == options.rows)
+    if (batch.rows == options.rows)
       backend_->replay(!gradient ? 0 : accumulated_ ? 2 : 1, std::cref(rest));
     else
       backend_->run(std::cref(rest));
@@ -86,25 +90,42 @@ class typed_stage final : public stage::impl {
     if (to.mean.size() != n || to.deviation.size() != n)
       throw std::invalid_argument(
           fmt::format("{} means and {} deviations for {} inputs", to.mean.size(), to.deviation.size(), n));
-    put(mean_, [&](std::size_t i) { return static_cast<T>(to.mean[i]); });
-    put(scale_, [&](std::size_t i) { return to.deviation[i] > 0 ? static_cast<T>(1 / to.deviation[i]) : T(1); });
+    put(mean_, n, [&](std::size_t i) { return static_cast<T>(to.mean[i]); });
+    put(scale_, n, [&](std::size_t i) { return to.deviation[i] > 0 ? static_cast<T>(1 / to.deviation[i]) : T(1); });
     normalisation = to;
   }
 
  private:
   T* at(const char* name) const { return reinterpret_cast<T*>(memory->at(gpu::memory_kind::device, name).data()); }
 
-  /// Writes value_of(i) for each input through the staging memory.
+  /// Writes value_of(i) for i < count through the staging memory.
   template <class F>
-  void put(T* to, F value_of) {
+  void put(T* to, std::size_t count, F value_of) {
     T* const values = reinterpret_cast<T*>(staging.data());
     const std::size_t most = staging.size() / sizeof(T);
-    for (std::size_t first = 0; first < options.model.inputs; first += most) {
-      const std::size_t count = std::min(most, options.model.inputs - first);
-      for (std::size_t i = 0; i < count; ++i) values[i] = value_of(first + i);
-      gpu::copy(stream, to + first, values, count * sizeof(T));
+    for (std::size_t first = 0; first < count; first += most) {
+      const std::size_t piece = std::min(most, count - first);
+      for (std::size_t i = 0; i < piece; ++i) values[i] = value_of(first + i);
+      gpu::copy(stream, to + first, values, piece * sizeof(T));
       stream.synchronize();
     }
+  }
+
+  void plan_loss() {
+    loss_ = {.options = options.loss,
+             .targets = options.targets,
+             .width = options.model.outputs,
+             .top_k = options.top_k,
+             .scores = reinterpret_cast<row_score<T>*>(at(stage_items::scores))};
+    if (options.confusion) {
+      const std::size_t classes = classes_of(options.loss, options.model.outputs);
+      confusion = {reinterpret_cast<std::uint64_t*>(at(stage_items::confusion)), classes * classes};
+      loss_.confusion = confusion.data();
+    }
+    if (options.class_weights.empty()) return;
+    T* const weights = at(stage_items::class_weights);
+    put(weights, options.model.outputs, [&](std::size_t c) { return static_cast<T>(options.class_weights[c]); });
+    loss_.class_weights = weights;
   }
 
   void list_state() {
@@ -131,6 +152,7 @@ class typed_stage final : public stage::impl {
     write(reinterpret_cast<std::byte*>(state), reinterpret_cast<const std::byte*>(&initial), sizeof initial);
     initialise_weights();
     gpu::fill(stream, sums.data(), 0, sums.size_bytes());
+    if (!confusion.empty()) gpu::fill(stream, confusion.data(), 0, confusion.size_bytes());
     const std::size_t n = options.model.inputs;
     set_normalisation({std::vector<double>(n, 0.0), std::vector<double>(n, 1.0)});
   }
@@ -160,7 +182,7 @@ class typed_stage final : public stage::impl {
   T* input_ = nullptr;
   T* mean_ = nullptr;
   T* scale_ = nullptr;
-  T* row_losses_ = nullptr;
+  planned_loss<T> loss_;
   T* first_ = nullptr;
   T* second_ = nullptr;
   double* norm_sums_ = nullptr;

@@ -41,9 +41,9 @@ class cuda_backend final : public backend<T> {
     products_.multiply(stream_.native(), sums, a, b, c, bias);
     activate(stream_, what.activation, what.rows * what.columns, c);
   }
-  void take(const row_block& block, std::size_t columns, const T* x, const std::int32_t* labels, const T* mean,
-            const T* scale, T* out, step_state* state) override {
-    cuda::take(stream_.native(), block, columns, x, labels, mean, scale, out, state);
+  void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, T* out,
+            step_state* state) override {
+    cuda::take(stream_.native(), rows, columns, mean, scale, out, state);
   }
   void observe(const row_block& block, std::size_t columns, const T* x, const moment_columns& moments,
                step_state* state) override {
@@ -53,9 +53,8 @@ class cuda_backend final : public backend<T> {
                            bool accumulate) override {
     cuda::activation_gradient(stream_.native(), kind, rows, columns, y, dy, bias_gradient, accumulate, column_sums_);
   }
-  void softmax_cross_entropy(std::size_t rows, std::size_t classes, T* logits, T* row_losses, bool gradient,
-                             step_state* state) override {
-    cuda::softmax_cross_entropy(stream_.native(), rows, classes, logits, row_losses, gradient, state);
+  void add_scores(const row_score<T>* scores, bool gradient, step_state* state) override {
+    cuda::add_scores(stream_.native(), scores, gradient, state);
   }
   void square_gradients(std::size_t count, const T* gradients, double* piece_sums, step_state* state) override {
     cuda::square_gradients(stream_.native(), count, gradients, piece_sums, state);

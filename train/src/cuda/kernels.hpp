@@ -10,16 +10,15 @@ namespace penstock::train::cuda {
 // that the same input gives the same bits.
 
 template <class T>
-void take(cudaStream_t stream, const row_block& block, std::size_t columns, const T* x, const std::int32_t* labels,
-          const T* mean, const T* scale, T* out, step_state* state);
+void take(cudaStream_t stream, const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, T* out,
+          step_state* state);
 
 template <class T>
 void observe(cudaStream_t stream, const row_block& block, std::size_t columns, const T* x,
              const moment_columns& moments, step_state* state);
 
 template <class T>
-void softmax_cross_entropy(cudaStream_t stream, std::size_t rows, std::size_t classes, T* logits, T* row_losses,
-                           bool gradient, step_state* state);
+void add_scores(cudaStream_t stream, const row_score<T>* scores, bool gradient, step_state* state);
 
 /// `partial` holds column_sum_elements() values.
 template <class T>

@@ -31,9 +31,9 @@ class host_backend final : public backend<T> {
   void multiply(const product& what, const T* a, const T* b, T* c, const T* bias) override {
     host::multiply(what, a, b, c, bias);
   }
-  void take(const row_block& block, std::size_t columns, const T* x, const std::int32_t* labels, const T* mean,
-            const T* scale, T* out, step_state* state) override {
-    host::take(block, columns, x, labels, mean, scale, out, *state);
+  void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, T* out,
+            step_state* state) override {
+    host::take(rows, columns, mean, scale, out, *state);
   }
   void observe(const row_block& block, std::size_t columns, const T* x, const moment_columns& moments,
                step_state* state) override {
@@ -43,9 +43,8 @@ class host_backend final : public backend<T> {
                            bool accumulate) override {
     host::activation_gradient(kind, rows, columns, y, dy, bias_gradient, accumulate);
   }
-  void softmax_cross_entropy(std::size_t, std::size_t classes, T* logits, T* row_losses, bool gradient,
-                             step_state* state) override {
-    host::softmax_cross_entropy(classes, logits, row_losses, gradient, *state);
+  void add_scores(const row_score<T>* scores, bool gradient, step_state* state) override {
+    host::add_scores(scores, gradient, *state);
   }
   void square_gradients(std::size_t count, const T* gradients, double* piece_sums, step_state* state) override {
     host::square_gradients(count, gradients, piece_sums, *state);

@@ -7,14 +7,13 @@ namespace penstock::train::host {
 // Row-wise work and column sums on fixed tiles: the same bits whatever the number of threads. Call inside the arena.
 
 template <class T>
-void take(const row_block& block, std::size_t columns, const T* x, const std::int32_t* labels, const T* mean,
-          const T* scale, T* out, step_state& state);
+void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, T* out, step_state& state);
 
 template <class T>
 void observe(const row_block& block, std::size_t columns, const T* x, const moment_columns& moments, step_state& state);
 
 template <class T>
-void softmax_cross_entropy(std::size_t classes, T* logits, T* row_losses, bool gradient, step_state& state);
+void add_scores(const row_score<T>* scores, bool gradient, step_state& state);
 
 template <class T>
 void activation_gradient(activation kind, std::size_t rows, std::size_t columns, const T* y, T* dy, T* bias_gradient,

@@ -14,12 +14,13 @@ std::string_view name_of(activation) noexcept;
 /// Throws std::invalid_argument with the names there are.
 activation parse_activation(std::string_view name);
 
-/// A multilayer perceptron: dense layers with an activation, a last dense layer that gives one logit per class. Without
-/// hidden layers it is softmax regression.
+/// A multilayer perceptron: dense layers with an activation, and a last dense layer without one: what the loss makes of
+/// its outputs (logits of classes, or values) is the loss's affair. Without hidden layers it is linear regression, or
+/// with softmax cross-entropy softmax regression.
 struct mlp_options {
   std::size_t inputs = 0;                     ///< elements of a row of x
   std::vector<std::size_t> hidden{512, 256};  ///< outputs of each hidden layer
-  std::size_t classes = 0;
+  std::size_t outputs = 0;                    ///< of the last layer: classes, or values of a target
   train::activation activation = activation::relu;
   double dropout = 0;  ///< probability that an output of a hidden layer is set to 0 in training
 

@@ -3,6 +3,8 @@
 #include <penstock/gpu/ledger.hpp>
 #include <penstock/gpu/memory.hpp>
 #include <penstock/gpu/stream.hpp>
+#include <penstock/train/loss.hpp>
+#include <penstock/train/metrics.hpp>
 #include <penstock/train/model.hpp>
 #include <penstock/train/optimizer.hpp>
 #include <penstock/type.hpp>
@@ -32,6 +34,11 @@ std::string_view name_of(precision) noexcept;
 /// What the memory and the arithmetic of a stage depend on.
 struct stage_options {
   mlp_options model{};
+  loss_options loss = softmax_cross_entropy{};
+  std::vector<double> class_weights{};  ///< for softmax cross-entropy, one for each class; empty: 1
+  target targets = target::label;
+  std::size_t top_k = 5;   ///< metrics::in_top_k: rows whose class is among so many largest outputs
+  bool confusion = false;  ///< evaluate() counts targets against predictions, for up to most_confused classes
   optimizer_options optimizer = adamw{};
   std::size_t rows = 256;        ///< the most rows that accumulate() and evaluate() are given at once
   type compute = type::float32;  ///< float32 or float64: of x, weights, gradients and moments
@@ -43,14 +50,19 @@ struct stage_options {
   std::size_t threads = 0;                             ///< host device: threads that compute; 0: processors()
 };
 
-/// Sums over rows that went through the stage.
-struct metrics {
-  double loss_sum = 0;
-  std::uint64_t correct = 0;
-  std::uint64_t rows = 0;
+/// Classes that a confusion matrix is kept for.
+inline constexpr std::size_t most_confused = 4096;
 
-  double loss() const noexcept { return rows ? loss_sum / static_cast<double>(rows) : 0; }
-  double accuracy() const noexcept { return rows ? static_cast<double>(correct) / static_cast<double>(rows) : 0; }
+/// Rows for a stage, in the device's memory.
+struct batch_rows {
+  const void* x = nullptr;        ///< rows x inputs values of stage_options.compute
+  const void* targets = nullptr;  ///< int32 or values, as stage_options.targets says
+  /// What each row's loss counts, in stage_options.compute; null: 1. A row of weight 0 is masked: whatever its inputs
+  /// and targets hold, NaN included, it contributes nothing.
+  const void* weights = nullptr;
+  std::size_t rows = 0;
+  std::size_t valid_rows = 0;   ///< the rest are padding
+  std::uint64_t first_row = 0;  ///< numbers the rows for progress
 };
 
 /// Of each input, over the rows of a data set.
@@ -66,9 +78,10 @@ struct progress {
   metrics at_step;  ///< up to the last update()
   std::uint64_t bad_input = no_row;
   std::uint64_t bad_loss = no_row;
-  std::uint64_t bad_label = no_row;
-  std::uint64_t steps = 0;    ///< updates that changed the parameters
-  std::uint64_t skipped = 0;  ///< updates that did not
+  std::uint64_t bad_label = no_row;   ///< a target that the loss does not take
+  std::uint64_t bad_weight = no_row;  ///< a row's weight that is negative or not finite
+  std::uint64_t steps = 0;            ///< updates that changed the parameters
+  std::uint64_t skipped = 0;          ///< updates that did not
 };
 
 /// A part of the state in the device's memory, for checkpoints.
@@ -96,18 +109,27 @@ class stage {
   stage& operator=(stage&&) noexcept;
   ~stage();
 
-  /// Forward and backward: adds the gradients of the loss sum over the first `valid_rows` of `rows` rows. `x`
-  /// (options.compute) and `labels` are in the device's memory. `first_row` numbers the rows for progress.
-  void accumulate(const void* x, const std::int32_t* labels, std::size_t rows, std::size_t valid_rows,
-                  std::uint64_t first_row = 0);
-  /// One step of the optimizer with the accumulated gradients divided by the rows that they were summed over.
+  /// Forward and backward: adds the gradients of the loss sum over the batch.
+  void accumulate(const batch_rows& batch);
+  /// The same for rows without weights.
+  void accumulate(const void* x, const void* targets, std::size_t rows, std::size_t valid_rows,
+                  std::uint64_t first_row = 0) {
+    accumulate({.x = x, .targets = targets, .rows = rows, .valid_rows = valid_rows, .first_row = first_row});
+  }
+  /// One step of the optimizer with the accumulated gradients divided by the weight of the rows that they were summed
+  /// over: their number, unless rows or classes have weights.
   void update(double learning_rate);
   /// Forgets gradients accumulated since the last update(), and their metrics.
   void discard();
   /// Forward only: adds to the metrics.
-  void evaluate(const void* x, const std::int32_t* labels, std::size_t rows, std::size_t valid_rows,
-                std::uint64_t first_row = 0);
-  /// Sets the metrics, as at an epoch's start.
+  void evaluate(const batch_rows& batch);
+  void evaluate(const void* x, const void* targets, std::size_t rows, std::size_t valid_rows,
+                std::uint64_t first_row = 0) {
+    evaluate({.x = x, .targets = targets, .rows = rows, .valid_rows = valid_rows, .first_row = first_row});
+  }
+  /// What evaluate() counted since the last reset(); empty unless options.confusion. Blocks.
+  confusion_matrix confusion();
+  /// Sets the metrics, as at an epoch's start, and forgets the confusion.
   void reset(const metrics& start = {});
 
   /// What was done so far; blocks until the stream is done.

@@ -20,7 +20,8 @@ struct trainer_options {
   std::size_t accumulate = 1;      ///< batches of one step; the last step of an epoch takes what is left
   train::schedule schedule{};      ///< of the optimizer's learning rate
   std::string x = "x";             ///< the field of the inputs, of type stage.compute
-  std::string label = "label";     ///< the field of the labels, int32, counted from 0
+  std::string label = "label";     ///< the field of the targets: int32, or values of type stage.compute
+  std::string weight{};            ///< the field of the rows' weights, of type stage.compute; empty: all 1
   std::uint64_t check_every = 32;  ///< steps between looks at the device, which do not wait for it
 };
 
@@ -45,8 +46,8 @@ struct position {
 };
 
 /// The training loop: takes batches of pipelines through a stage, epoch by epoch, and keeps its place. What it meets (a
-/// loss that is not finite, a label outside the classes, a pipeline's error) ends it with an exception; a checkpoint of
-/// its last whole step can be saved then. Not thread-safe.
+/// loss that is not finite, a target that the loss does not take, a pipeline's error) ends it with an exception; a
+/// checkpoint of its last whole step can be saved then. Not thread-safe.
 class trainer {
  public:
   using observer = std::function<void(const epoch_progress&)>;
@@ -59,7 +60,7 @@ class trainer {
   /// Trains until the epoch's end, from where it stands. A stop is obeyed between steps: the result is not complete
   /// then, and the next call goes on. Throws train::error with the row at fault, pipeline errors as they are.
   epoch_progress train_epoch(pipeline::pipeline& training, std::stop_token stop = {}, const observer& watch = {});
-  /// Loss and accuracy over one epoch of a pipeline, without gradients.
+  /// Loss and other metrics over one epoch of a pipeline, without gradients.
   metrics evaluate(pipeline::pipeline& testing, std::stop_token stop = {});
 
   /// Writes weights, moments, statistics and place to one HDF5 file, which is there whole or not at all. Weights are
@@ -71,16 +72,18 @@ class trainer {
 
   const trainer_options& options() const noexcept { return options_; }
   const train::position& position() const noexcept { return position_; }
+  /// Of the last evaluate(); empty unless options().stage.confusion.
+  const confusion_matrix& confusion() const noexcept { return confusion_; }
   train::stage& stage() noexcept { return stage_; }
 
  private:
   void check(const train::progress& so_far, const pipeline::pipeline& data, const char* what,
              std::uint64_t epoch) const;
-  std::size_t batch_rows() const noexcept { return options_.stage.rows; }
 
   trainer_options options_;
   train::stage stage_;
   train::position position_;
+  confusion_matrix confusion_;
 };
 
 }  // namespace penstock::train

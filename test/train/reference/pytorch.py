@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Writes losses.json: what PyTorch computes in float64, for the tests of train. Needs torch; run it in its folder."""
+
+import json
+
+import torch
+import torch.nn.functional as F
+
+torch.manual_seed(1)
+torch.set_default_dtype(torch.float64)
+
+
+def case(name, options, outputs, targets, row_losses, row_weights=None, divisor=None):
+    """The weighted mean of row losses, and its gradient with respect to the outputs."""
+    z = outputs.clone().requires_grad_(True)
+    losses = row_losses(z)
+    weights = torch.ones(len(z)) if row_weights is None else row_weights
+    mean = (losses * weights).sum() / (weights.sum() if divisor is None else divisor)
+    mean.backward()
+    return {"name": name, "options": options, "outputs": z.tolist(), "targets": targets.tolist(),
+            "weights": [] if row_weights is None else weights.tolist(), "loss": mean.item(),
+            "gradient": z.grad.tolist()}
+
+
+def losses():
+    rows, classes = 7, 5
+    z = torch.randn(rows, classes) * 3
+    labels = torch.randint(classes, (rows,))
+    probabilities = torch.softmax(torch.randn(rows, classes), 1)
+    row_weights = torch.tensor([1, 0.5, 0, 2, 0.25, 1, 3])
+    class_weights = torch.rand(classes) + 0.1
+    binary = torch.randint(2, (rows, classes)).double()
+    one = torch.randint(2, (rows, 1)).double()
+    shares = torch.rand(rows, classes)
+    values = torch.randn(rows, classes) * 2
+
+    def softmax(target, **how):
+        return lambda z: F.cross_entropy(z, target, reduction="none", **how)
+
+    def mean(f, target, **how):
+        return lambda z: f(z, target, reduction="none", **how).mean(1)
+
+    weight = class_weights[labels]
+    smooth = {"label_smoothing": 0.1}
+    weighted = {"class_weights": class_weights.tolist()}
+    yield case("softmax", {}, z, labels, softmax(labels))
+    yield case("softmax", {}, z, labels, softmax(labels), row_weights)
+    yield case("softmax", smooth, z, labels, softmax(labels, label_smoothing=0.1))
+    yield case("softmax", weighted, z, labels, softmax(labels, weight=class_weights), None, weight.sum())
+    yield case("softmax", smooth | weighted, z, labels, softmax(labels, weight=class_weights, label_smoothing=0.1),
+               row_weights, (weight * row_weights).sum())
+    yield case("softmax", {}, z, probabilities, softmax(probabilities), row_weights)
+    yield case("softmax", smooth | weighted, z, probabilities,
+               softmax(probabilities, weight=class_weights, label_smoothing=0.1))
+    yield case("softmax", {}, z * 200, F.one_hot(labels, classes).double(), softmax(labels))
+    bce = F.binary_cross_entropy_with_logits
+    yield case("binary", {}, z, binary, mean(bce, binary))
+    yield case("binary", {}, z * 100, shares, mean(bce, shares), row_weights)
+    yield case("binary", {"positive_weight": 2.5}, z, shares, mean(bce, shares, pos_weight=torch.tensor(2.5)))
+    yield case("binary", {"positive_weight": 0.5}, z[:, :1], one[:, 0].long(),
+               mean(bce, one, pos_weight=torch.tensor(0.5)))
+    yield case("mse", {}, z, values, mean(F.mse_loss, values), row_weights)
+    yield case("mse", {}, z[:, :1], values[:, :1], mean(F.mse_loss, values[:, :1]))
+    yield case("huber", {"delta": 1.5}, z, values, mean(F.huber_loss, values, delta=1.5), row_weights)
+
+
+def write(name, cases):
+    """One case a line."""
+    with open(name, "w", encoding="ascii") as file:
+        file.write('{"torch": "%s", "cases": [\n' % torch.__version__)
+        file.write(",\n".join(json.dumps(each) for each in cases))
+        file.write("\n]}\n")
+
+
+write("losses.json", losses())
