@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <exception>
 #include <iostream>
+#include <memory>
+#include <utility>
 
 namespace ps = penstock;
 using namespace ps::literals;

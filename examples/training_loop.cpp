@@ -3,13 +3,16 @@
 #include <penstock/pipeline/description.hpp>
 #include <penstock/train/stage.hpp>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <iostream>
 #include <memory>
 #include <numeric>
-#include <string>
+#include <stdexcept>
+#include <utility>
 
 namespace ps = penstock;
 using namespace ps::literals;
@@ -46,8 +49,11 @@ void train(ps::pipeline::opened rows, std::size_t classes) {
     stage.accumulate(batch.field<float>("x"), batch.field<std::int32_t>("label"), batch.rows(), batch.valid_rows());
     stage.update(1e-3);
     if (batch.index() + 1 == pipeline.batches_per_epoch()) {
-      const auto done = stage.progress().running;
-      std::cout << "epoch " << batch.epoch() << ": loss " << done.loss() << ", accuracy " << done.accuracy() << '\n';
+      const auto done = stage.progress();
+      if (std::min({done.bad_input, done.bad_loss, done.bad_label}) != done.no_row)
+        throw std::runtime_error("an input or the loss is not finite, or a label is outside 0 to CLASSES - 1");
+      std::cout << "epoch " << batch.epoch() << ": loss " << done.running.loss() << ", accuracy "
+                << done.running.accuracy() << '\n';
       stage.reset();
     }
   }
@@ -55,11 +61,12 @@ void train(ps::pipeline::opened rows, std::size_t classes) {
 }
 
 int main(int argc, char** argv) try {
-  if (argc != 5) {
+  const std::size_t classes = argc == 5 ? std::strtoul(argv[4], nullptr, 10) : 0;
+  if (classes < 2) {
     std::cerr << "usage: training_loop FILE.h5 /x /label CLASSES\n";
     return 2;
   }
-  train(open_rows(argv[1], argv[2], argv[3]), std::stoul(argv[4]));
+  train(open_rows(argv[1], argv[2], argv[3]), classes);
   return 0;
 } catch (const std::exception& e) {
   std::cerr << "training_loop: " << e.what() << '\n';

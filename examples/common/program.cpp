@@ -4,17 +4,37 @@
 #include <penstock/bytes.hpp>
 #include <penstock/error.hpp>
 
+#include <charconv>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <system_error>
 
 namespace examples {
 
+namespace {
+
+/// CLI11 2.1 reads "-1" as the largest unsigned number.
+void refuse_negative_counts(CLI::App& app) {
+  const CLI::Validator not_negative(
+      [](const std::string& text) {
+        return text.starts_with('-') ? fmt::format("{} is below 0", text) : std::string();
+      },
+      "");
+  for (CLI::Option* option : app.get_options())
+    if (option->get_type_name().starts_with("UINT")) option->check(not_negative);
+  for (CLI::App* command : app.get_subcommands({})) refuse_negative_counts(*command);
+}
+
+}  // namespace
+
 int run_program(CLI::App& app, int argc, char** argv, const std::function<void()>& work) {
   try {
+    refuse_negative_counts(app);
     app.parse(argc, argv);
     work();
     return 0;
@@ -22,13 +42,28 @@ int run_program(CLI::App& app, int argc, char** argv, const std::function<void()
     if (e.get_exit_code() == 0) return app.exit(e);  // --help comes this way too
     fmt::print(stderr, "{}: {}; --help shows what there is\n", app.get_name(), e.what());
     return 2;
+  } catch (const interrupted& e) {
+    fmt::print(stderr, "{}: {}\n", app.get_name(), e.what());
+    return 128 + e.signal();
   } catch (const std::invalid_argument& e) {
     fmt::print(stderr, "{}: {}\n", app.get_name(), e.what());
     return 2;
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "{}: there is not enough memory\n", app.get_name());
+    return 1;
   } catch (const std::exception& e) {
     fmt::print(stderr, "{}: {}\n", app.get_name(), e.what());
     return 1;
   }
+}
+
+CLI::Validator at_least(std::uint64_t least) {
+  const auto check = [least](const std::string& text) {
+    std::uint64_t value = 0;
+    const bool number = std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc{};
+    return number && value < least ? fmt::format("{} is too few; it takes at least {}", text, least) : std::string();
+  };
+  return {check, ""};
 }
 
 CLI::Option* add_bytes_option(CLI::App& app, const std::string& name, std::size_t& bytes, const std::string& help) {
@@ -42,6 +77,19 @@ CLI::Option* add_bytes_option(CLI::App& app, const std::string& name, std::size_
   return app.add_option_function<std::string>(name, parse, help)
       ->type_name("BYTES")
       ->default_str(penstock::format_bytes(bytes));
+}
+
+void check_output(const char* option, const std::string& file, const std::vector<std::filesystem::path>& inputs) {
+  namespace fs = std::filesystem;
+  if (file.empty()) return;
+  const fs::path folder = fs::absolute(file).parent_path();
+  if (!fs::is_directory(folder))
+    throw std::runtime_error(fmt::format("{} {}: there is no folder {}; make it first", option, file, folder.string()));
+  if (fs::is_directory(file)) throw std::runtime_error(fmt::format("{} {}: it is a folder; name a file", option, file));
+  std::error_code not_there;
+  for (const auto& input : inputs)
+    if (fs::equivalent(file, input, not_there))
+      throw std::invalid_argument(fmt::format("{} {}: the data are read from it; name another file", option, file));
 }
 
 void write_json(const std::string& path, const nlohmann::json& value) {

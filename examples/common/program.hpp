@@ -2,18 +2,40 @@
 
 #include <CLI/CLI.hpp>
 #include <cstddef>
+#include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace examples {
 
+/// A signal ended the work before it was done.
+class interrupted : public std::runtime_error {
+ public:
+  interrupted(int signal, const std::string& sentence) : std::runtime_error(sentence), signal_(signal) {}
+  int signal() const noexcept { return signal_; }
+
+ private:
+  int signal_;
+};
+
 /// Parses the command line and does the work; what goes wrong becomes one message on the error output and the exit
-/// code: 1 where work failed, 2 where the program was used wrongly.
+/// code: 2 where the command line is wrong (std::invalid_argument), 128 + N where signal N ended the work
+/// (interrupted), 1 where anything else failed.
 int run_program(CLI::App& app, int argc, char** argv, const std::function<void()>& work);
+
+/// For options that count: refuses what is below `least`.
+CLI::Validator at_least(std::uint64_t least);
 
 /// An option that takes bytes: "512MiB", "1.5 GB", "4096".
 CLI::Option* add_bytes_option(CLI::App& app, const std::string& name, std::size_t& bytes, const std::string& help);
+
+/// Refuses a file for results, named by `option`, that could not be written, or that is one of `inputs`, before any
+/// work is done.
+void check_output(const char* option, const std::string& file, const std::vector<std::filesystem::path>& inputs);
 
 /// Writes `value` to `path`, which holds all of it or is left as it was.
 void write_json(const std::string& path, const nlohmann::json& value);

@@ -27,8 +27,17 @@ struct options {
 
 /// One dataset for programs.
 nlohmann::json describe(const io::dataset_info& d, const options& o) {
-  nlohmann::json entry{{"path", d.path}, {"shape", d.shape}, {"plan", name_of(d.access)}, {"reason", d.reason}};
+  nlohmann::json entry{{"path", d.path},
+                       {"shape", d.shape},
+                       {"plan", name_of(d.access)},
+                       {"reason", d.reason},
+                       {"layout", name_of(d.layout)},
+                       {"stored_bytes", d.stored_bytes},
+                       {"filters", nlohmann::json::array()}};
   entry["type"] = d.element ? nlohmann::json(d.element->numpy) : nlohmann::json(nullptr);
+  entry["chunks"] = d.chunk_shape.empty() ? nlohmann::json(nullptr) : nlohmann::json(d.chunk_shape);
+  for (const auto& f : d.filters) entry["filters"].push_back({{"id", f.id}, {"name", f.name}, {"values", f.values}});
+  if (d.element) entry["row_cost"] = examples::cost_of_row(d);
   if (!d.missing_sources.empty()) entry["missing_sources"] = d.missing_sources;
   if (!d.unreadable.empty()) entry["error"] = d.unreadable;
   if (!o.digest || !d.element) return entry;  // texts of variable length have codes, but no bytes to digest
@@ -52,6 +61,7 @@ void inspect(const options& o) {
   if (o.digest && o.json.empty())
     throw std::invalid_argument("--digest goes with --json FILE, where the digests are written");
   const io::file file(o.file);
+  examples::check_output("--json", o.json, {o.file});
   const auto datasets = o.dataset.empty() ? file.datasets() : std::vector{file.describe(o.dataset)};
   fmt::print("{}", examples::table(datasets, o.file));
   if (o.json.empty()) return;

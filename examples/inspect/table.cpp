@@ -13,7 +13,7 @@ namespace examples {
 namespace io = penstock::io;
 namespace {
 
-using line = std::array<std::string, 9>;
+using line = std::array<std::string, 10>;
 
 double product(const std::vector<std::uint64_t>& extents, std::size_t from) {
   double all = 1;
@@ -26,6 +26,13 @@ std::string printable(std::string text) {
   for (char& c : text)
     if (std::iscntrl(static_cast<unsigned char>(c))) c = '?';
   return text;
+}
+
+/// As one word of a shell's command line.
+std::string shell_quoted(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : printable(text)) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
 }
 
 std::string filters_text(const io::dataset_info& d) {
@@ -46,8 +53,8 @@ line line_of(const io::dataset_info& d) {
   return {printable(d.path),
           d.shape.empty() ? "-" : fmt::format("{}", fmt::join(d.shape, " x ")),
           printable(d.type_text),
-          d.chunk_shape.empty() ? std::string(name_of(d.layout))
-                                : fmt::format("chunks {}", fmt::join(d.chunk_shape, " x ")),
+          std::string(name_of(d.layout)),
+          d.chunk_shape.empty() ? "-" : fmt::format("{}", fmt::join(d.chunk_shape, " x ")),
           filters_text(d),
           penstock::format_bytes(d.stored_bytes),
           ratio_text(d),
@@ -77,21 +84,22 @@ std::string advice(const io::dataset_info& d, const std::string& file) {
   const double all = product(d.shape, 0) * value_bytes;
   constexpr double mebibyte = 1 << 20;
   const bool small = chunk < mebibyte / 64 && all > 16 * mebibyte;
-  const bool costly = cost_of_row(d) * row_bytes > 64 * mebibyte;
+  const bool costly = cost_of_row(d) * row_bytes > 8 * mebibyte;
   if (!small && !costly) return {};
 
   auto better = d.shape;
   better[0] = static_cast<std::uint64_t>(std::clamp(mebibyte / row_bytes, 1.0, static_cast<double>(d.shape[0])));
   return fmt::format(
-      "{}: {}; chunks of whole rows read faster:\n  h5repack -l '{}:CHUNK={}' '{}' OUT.h5", printable(d.path),
+      "{}: {}; chunks of whole rows read faster:\n  h5repack -l {} {} OUT.h5", printable(d.path),
       costly ? fmt::format("one row costs {} of decoded chunks",
                            penstock::format_bytes(static_cast<std::size_t>(cost_of_row(d) * row_bytes)))
              : fmt::format("its chunks hold {} each", penstock::format_bytes(static_cast<std::size_t>(chunk))),
-      printable(d.path), fmt::join(better, "x"), printable(file));
+      shell_quoted(fmt::format("{}:CHUNK={}", d.path, fmt::join(better, "x"))), shell_quoted(file));
 }
 
 std::string table(const std::vector<io::dataset_info>& datasets, const std::string& file) {
-  std::vector<line> lines{{"dataset", "shape", "type", "layout", "filters", "stored", "ratio", "row cost", "access"}};
+  std::vector<line> lines{
+      {"dataset", "shape", "type", "layout", "chunks", "filters", "stored", "ratio", "row cost", "plan: why"}};
   for (const auto& d : datasets) lines.push_back(line_of(d));
   std::array<std::size_t, std::tuple_size_v<line>> width{};
   for (const auto& l : lines)

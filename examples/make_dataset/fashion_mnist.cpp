@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::uint64_t chunk_rows = 512;  // 392 KiB of images
 
-void copy_dataset(const std::filesystem::path& idx, penstock::io::writer& out, const std::string& dataset) {
+void copy_dataset(const std::filesystem::path& idx, penstock::io::writer& out, const std::string& dataset,
+                  const std::stop_token& stop) {
   idx_file in(idx);
   const auto& shape = in.shape();
   auto chunk = shape;
@@ -27,7 +28,7 @@ void copy_dataset(const std::filesystem::path& idx, penstock::io::writer& out, c
 
   const auto row_bytes = std::accumulate(shape.begin() + 1, shape.end(), std::uint64_t{1}, std::multiplies{});
   std::vector<std::byte> piece(chunk[0] * row_bytes);
-  for (std::uint64_t row = 0; row < shape[0]; row += chunk[0]) {
+  for (std::uint64_t row = 0; row < shape[0] && !stop.stop_requested(); row += chunk[0]) {
     const auto rows = std::min(chunk[0], shape[0] - row);
     const auto bytes = std::span(piece).first(rows * row_bytes);
     in.read(bytes);
@@ -37,13 +38,16 @@ void copy_dataset(const std::filesystem::path& idx, penstock::io::writer& out, c
 
 }  // namespace
 
-void write_fashion_mnist(const std::filesystem::path& source, const std::filesystem::path& target) {
+bool write_fashion_mnist(const std::filesystem::path& source, const std::filesystem::path& target,
+                         const std::stop_token& stop) {
   penstock::io::writer out(target);
-  copy_dataset(source / "train-images-idx3-ubyte.gz", out, "/train/images");
-  copy_dataset(source / "train-labels-idx1-ubyte.gz", out, "/train/labels");
-  copy_dataset(source / "t10k-images-idx3-ubyte.gz", out, "/test/images");
-  copy_dataset(source / "t10k-labels-idx1-ubyte.gz", out, "/test/labels");
+  copy_dataset(source / "train-images-idx3-ubyte.gz", out, "/train/images", stop);
+  copy_dataset(source / "train-labels-idx1-ubyte.gz", out, "/train/labels", stop);
+  copy_dataset(source / "t10k-images-idx3-ubyte.gz", out, "/test/images", stop);
+  copy_dataset(source / "t10k-labels-idx1-ubyte.gz", out, "/test/labels", stop);
+  if (stop.stop_requested()) return false;
   out.commit();
+  return true;
 }
 
 }  // namespace examples

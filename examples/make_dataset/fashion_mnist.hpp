@@ -1,11 +1,14 @@
 #pragma once
 
 #include <filesystem>
+#include <stop_token>
 
 namespace examples {
 
 /// Writes Fashion-MNIST, which lies as four compressed IDX files in `source`, to `target`: /train/images uint8
-/// 60000 x 28 x 28, /train/labels uint8 60000, and 10000 of each in /test.
-void write_fashion_mnist(const std::filesystem::path& source, const std::filesystem::path& target);
+/// 60000 x 28 x 28, /train/labels uint8 60000, and 10000 of each in /test. False where `stop` was requested before
+/// all of it was written: there is no new file then.
+bool write_fashion_mnist(const std::filesystem::path& source, const std::filesystem::path& target,
+                         const std::stop_token& stop);
 
 }  // namespace examples

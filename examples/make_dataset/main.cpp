@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "../common/program.hpp"
+#include "../common/signals.hpp"
 #include "fashion_mnist.hpp"
 #include "rows_file.hpp"
 
@@ -66,11 +68,11 @@ CLI::App* add_rows(CLI::App& app, options& o) {
   command->add_option("OUT.h5", o.target, "The file to write")->required();
   command->add_option("--rows", o.rows, "Rows")->required();
   command->add_option("--columns", o.task.columns, "Values of a row")
-      ->check(CLI::PositiveNumber)
+      ->check(examples::at_least(1))
       ->capture_default_str();
   command->add_option("--type", o.type, "Type of /x: uint8, float32, ...")->capture_default_str();
   command->add_option("--classes", o.task.classes, "Classes of /label")
-      ->check(CLI::Range(2, 1 << 30))
+      ->check(examples::at_least(2))
       ->capture_default_str();
   command->add_option("--seed", o.task.seed, "Another seed, another task")->capture_default_str();
   command->add_option("--layout", o.layout, "How /x is stored")
@@ -84,6 +86,15 @@ CLI::App* add_rows(CLI::App& app, options& o) {
   return command;
 }
 
+bool write_fashion_mnist(const options& o, const std::stop_token& stop) {
+  return examples::write_fashion_mnist(o.source, o.target, stop);
+}
+
+bool write_rows(options o, const std::stop_token& stop) {
+  o.task.element = penstock::parse_type(o.type);
+  return examples::write_rows_file(o.task, o.rows, storage_of(o), o.target, stop);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -94,12 +105,9 @@ int main(int argc, char** argv) {
   const auto* const fashion_mnist = add_fashion_mnist(app, o);
   add_rows(app, o);
   return examples::run_program(app, argc, argv, [&] {
-    if (fashion_mnist->parsed()) {
-      examples::write_fashion_mnist(o.source, o.target);
-    } else {
-      o.task.element = penstock::parse_type(o.type);
-      examples::write_rows_file(o.task, o.rows, storage_of(o), o.target);
-    }
+    const examples::stop_on_signal signals;
+    if (!(fashion_mnist->parsed() ? write_fashion_mnist(o, signals.token()) : write_rows(o, signals.token())))
+      throw examples::interrupted(signals.signal(), fmt::format("{}: stopped; the file is not written", o.target));
     fmt::print("{}: {} bytes\n", o.target, std::filesystem::file_size(o.target));
   });
 }

@@ -39,8 +39,13 @@ void stream_epoch(plain_reader& reader, std::size_t batch_rows, const gpu::memor
 
 }  // namespace
 
-figure measure_baseline(const stream_request& request, std::size_t batch_rows, const timing& how) {
-  plain_reader reader(request.file, request.dataset);
+void check_baseline(const stream_request& request, std::size_t row_bytes) {
+  const plain_reader reader(penstock::io::datasets(request.file, request.dataset), row_bytes);
+}
+
+figure measure_baseline(const stream_request& request, std::size_t row_bytes, std::size_t batch_rows,
+                        const timing& how) {
+  plain_reader reader(penstock::io::datasets(request.file, request.dataset), row_bytes);
   const gpu::memory memory(request.device, memory_items(batch_rows * reader.row_bytes()));
   const gpu::stream stream(request.device);
   const auto result = memory.at(gpu::memory_kind::pinned, sum_item);

@@ -2,11 +2,15 @@
 
 #include <penstock/bytes.hpp>
 #include <penstock/gpu/device.hpp>
+#include <penstock/io/location.hpp>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -34,7 +38,7 @@ struct options {
 };
 
 void add_source_options(CLI::App& app, options& o) {
-  app.add_option("FILE", o.file, "HDF5 file, or a pattern of files that are read one after another")->required();
+  app.add_option("FILE", o.file, "HDF5 file, or a quoted pattern of files that are read one after another")->required();
   app.add_option("--dataset", o.datasets, "Path of a dataset; more than once for several")
       ->required()
       ->allow_extra_args(false);
@@ -65,10 +69,10 @@ void add_timing_options(CLI::App& app, options& o) {
   app.add_option("--epochs", o.timing.epochs, "Epochs of a repetition; 0: as many as take 2 seconds")
       ->capture_default_str();
   app.add_option("--repeat", o.timing.repetitions, "Repetitions, of which the median is shown")
-      ->check(CLI::PositiveNumber)
+      ->check(examples::at_least(1))
       ->capture_default_str();
   app.add_flag("--baseline", o.baseline,
-               "Put a plain loop beside it: one thread, H5Dread, one pinned copy for each batch");
+               "Put a plain loop beside it: one thread, H5Dread, one pinned copy for each batch, in the file's order");
   app.add_flag("--report", o.report, "Show after each figure what the stages did and waited for");
   app.add_option("--json", o.json, "Write the results to this file");
 }
@@ -87,30 +91,54 @@ void print(const std::string& reader, const examples::figure& f) {
   std::fflush(stdout);
 }
 
-void measure_all(const options& o) {
+/// One dataset that is to be measured.
+struct task {
+  examples::stream_request request;
+  std::size_t row_bytes = 0;
+};
+
+/// What the options ask for. All that can be wrong with it is said here, before anything is measured.
+std::vector<task> checked_tasks(const options& o, const std::vector<std::size_t>& batch_sizes) {
   examples::stream_request request{.file = o.file, .budget = o.budget, .transport = o.transport};
   request.device = penstock::gpu::device::parse(o.device);
   if (o.order == "shuffled") request.order = o.shuffled;
-
-  nlohmann::json results{{"device", request.device.description()}, {"runs", nlohmann::json::array()}};
-  fmt::print("{}, {}, device memory {}, pinned memory {}\n", request.device.description(), o.order,
-             penstock::format_bytes(o.budget.device_bytes), penstock::format_bytes(o.budget.pinned_bytes));
-  fmt::print("{:<24} {:>10} {:<9} {:>14} {:>9}  checksum\n", "dataset", "batch rows", "reader", "rows/s", "GB/s");
+  std::vector<task> tasks;
   for (const auto& dataset : o.datasets) {
     request.dataset = dataset;
-    for (const std::size_t batch_rows : examples::parse_batch_sizes(o.batch_rows)) {
-      const auto streamed = examples::measure_pipeline(request, batch_rows, o.timing);
-      print("penstock", streamed);
-      if (o.report) fmt::print("{}\n", streamed.report);
-      results["runs"].push_back(to_json(streamed));
-      if (!o.baseline) continue;
-      const auto plain = examples::measure_baseline(request, batch_rows, o.timing);
-      print("baseline", plain);
-      results["baseline"].push_back(to_json(plain));
-      if (plain.checksum != streamed.checksum)
-        throw std::runtime_error("the baseline's checksum differs from Penstock's");
-    }
+    const std::size_t row_bytes = examples::check(request, std::ranges::max(batch_sizes));
+    if (o.baseline) examples::check_baseline(request, row_bytes);
+    tasks.push_back({request, row_bytes});
   }
+  std::vector<std::filesystem::path> inputs;
+  for (const auto& where : penstock::io::datasets(o.file, o.datasets.front())) inputs.push_back(where.file);
+  examples::check_output("--json", o.json, inputs);
+  return tasks;
+}
+
+void measure(const task& what, std::size_t batch_rows, const options& o, nlohmann::json& results) {
+  const auto streamed = examples::measure_pipeline(what.request, batch_rows, o.timing);
+  print("penstock", streamed);
+  if (o.report) fmt::print("{}\n", streamed.report);
+  results["runs"].push_back(to_json(streamed));
+  if (!o.baseline) return;
+  const auto plain = examples::measure_baseline(what.request, what.row_bytes, batch_rows, o.timing);
+  print("baseline", plain);
+  results["baseline"].push_back(to_json(plain));
+  if (plain.checksum != streamed.checksum)
+    throw std::runtime_error(
+        fmt::format("{}:{}: the baseline's checksum differs from Penstock's", what.request.file, what.request.dataset));
+}
+
+void measure_all(const options& o) {
+  const auto batch_sizes = examples::parse_batch_sizes(o.batch_rows);
+  const auto tasks = checked_tasks(o, batch_sizes);
+  const std::string device = tasks.front().request.device.description();
+  nlohmann::json results{{"device", device}, {"runs", nlohmann::json::array()}};
+  fmt::print("{}, {}, device memory {}, pinned memory {}\n", device, o.order,
+             penstock::format_bytes(o.budget.device_bytes), penstock::format_bytes(o.budget.pinned_bytes));
+  fmt::print("{:<24} {:>10} {:<9} {:>14} {:>9}  checksum\n", "dataset", "batch rows", "reader", "rows/s", "GB/s");
+  for (const task& what : tasks)
+    for (const std::size_t batch_rows : batch_sizes) measure(what, batch_rows, o, results);
   if (!o.json.empty()) examples::write_json(o.json, results);
 }
 
@@ -119,8 +147,8 @@ void measure_all(const options& o) {
 int main(int argc, char** argv) {
   CLI::App app(
       "Measures rows/s and GB/s against the batch size. The consumer reads every byte on the device; its checksum is "
-      "the sum "
-      "of the rows' 32-bit words, the same for every order and batch size.",
+      "the sum of the "
+      "rows' 32-bit words, the same for every order and batch size.",
       "penstock-throughput");
   options o;
   add_source_options(app, o);

@@ -9,6 +9,8 @@
 #include <memory>
 #include <numeric>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "checksum.hpp"
@@ -17,6 +19,21 @@ namespace examples {
 namespace gpu = penstock::gpu;
 namespace pl = penstock::pipeline;
 namespace {
+
+constexpr std::string_view sum_item = "consumer: checksum";
+
+pl::opened open_rows(const stream_request& request, std::size_t batch_rows) {
+  const auto source = pl::source{}.field("rows", penstock::io::datasets(request.file, request.dataset));
+  return (pl::read(source, request.order) | pl::batch_options{.rows = batch_rows} | request.transport).open();
+}
+
+/// The consumer's own memory, which comes from the same budget.
+gpu::ledger consumer_items() {
+  gpu::ledger items;
+  items.add(gpu::memory_kind::device, std::string(sum_item), sizeof(std::uint64_t));
+  items.add(gpu::memory_kind::pinned, std::string(sum_item), sizeof(std::uint64_t));
+  return items;
+}
 
 std::size_t row_bytes_of(const pl::field_shape& field) {
   return std::accumulate(field.row_shape.begin(), field.row_shape.end(), penstock::size_of(field.element),
@@ -48,21 +65,20 @@ figure time_epochs(const timing& how, std::uint64_t rows, std::size_t row_bytes,
           .report = {}};
 }
 
-figure measure_pipeline(const stream_request& request, std::size_t batch_rows, const timing& how) {
-  const auto source = pl::source{}.field("rows", penstock::io::datasets(request.file, request.dataset));
-  auto opened = (pl::read(source, request.order) | pl::batch_options{.rows = batch_rows} | request.transport).open();
+std::size_t check(const stream_request& request, std::size_t largest_batch) {
+  const auto opened = open_rows(request, largest_batch);
+  opened.plan(request.device, request.budget, consumer_items());
+  return row_bytes_of(opened.fields().front());
+}
 
-  // The consumer's own memory comes from the same budget.
-  gpu::ledger items;
-  items.add(gpu::memory_kind::device, "consumer: checksum", sizeof(std::uint64_t));
-  items.add(gpu::memory_kind::pinned, "consumer: checksum", sizeof(std::uint64_t));
+figure measure_pipeline(const stream_request& request, std::size_t batch_rows, const timing& how) {
+  auto opened = open_rows(request, batch_rows);
+  auto items = consumer_items();
   const auto plan = opened.plan(request.device, request.budget, items);
   items.add(plan.ledger);
   const auto memory = std::make_shared<gpu::memory>(request.device, items);
-  auto* const total =
-      reinterpret_cast<std::uint64_t*>(memory->at(gpu::memory_kind::device, "consumer: checksum").data());
-  auto* const result =
-      reinterpret_cast<std::uint64_t*>(memory->at(gpu::memory_kind::pinned, "consumer: checksum").data());
+  auto* const total = reinterpret_cast<std::uint64_t*>(memory->at(gpu::memory_kind::device, sum_item).data());
+  auto* const result = reinterpret_cast<std::uint64_t*>(memory->at(gpu::memory_kind::pinned, sum_item).data());
 
   const gpu::stream stream(request.device);
   auto pipeline = std::move(opened).build(plan, memory);

@@ -47,11 +47,19 @@ struct pass {
 figure time_epochs(const timing& how, std::uint64_t rows, std::size_t row_bytes,
                    const std::function<pass(std::uint64_t epochs)>& run);
 
+/// Opens a dataset and plans for batches of `largest_batch` rows; gives the bytes of a row. What would end a
+/// measurement is thrown here, before any is made: io::error, std::invalid_argument, gpu::budget_error.
+std::size_t check(const stream_request& request, std::size_t largest_batch);
+
+/// The same for the baseline: throws where the plain loop cannot read the dataset as rows of `row_bytes`.
+void check_baseline(const stream_request& request, std::size_t row_bytes);
+
 /// Streams a dataset through Penstock in batches of `batch_rows`, with a consumer that reads every byte on the device.
 figure measure_pipeline(const stream_request& request, std::size_t batch_rows, const timing& how);
 
 /// The plain loop to compare with: one thread; H5Dread of a batch, through a chunk cache that holds one row of chunks,
-/// into pinned memory; one copy; the same checksum.
-figure measure_baseline(const stream_request& request, std::size_t batch_rows, const timing& how);
+/// into pinned memory; one copy; the same checksum. Rows come as they lie in the files, whatever the request's order.
+figure measure_baseline(const stream_request& request, std::size_t row_bytes, std::size_t batch_rows,
+                        const timing& how);
 
 }  // namespace examples

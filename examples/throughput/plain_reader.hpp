@@ -1,41 +1,48 @@
 #pragma once
 
-#include <penstock/handle.hpp>
+#include "plain_type.hpp"
 
-#include <hdf5.h>
+#include <penstock/io/location.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 namespace examples {
 
-template <herr_t (*Close)(hid_t)>
-struct hdf5_traits {
-  using native_type = hid_t;
-  static native_type empty() noexcept { return H5I_INVALID_HID; }
-  static void release(native_type id) noexcept { Close(id); }
-};
-
-/// A dataset read the plain way: libhdf5's own calls, on the caller's thread, with a chunk cache that holds one row of
-/// chunks.
+/// Datasets read the plain way, one after another: libhdf5's own calls, on the caller's thread, with a chunk cache that
+/// holds one row of chunks. One file is open at a time.
 class plain_reader {
  public:
-  plain_reader(const std::string& file, const std::string& dataset);
+  /// Looks at every dataset. Throws std::runtime_error where one cannot be read this way, or where its rows are not of
+  /// `row_bytes`.
+  plain_reader(const std::vector<penstock::io::location>& datasets, std::size_t row_bytes);
 
-  std::uint64_t rows() const noexcept { return shape_[0]; }
+  std::uint64_t rows() const noexcept { return rows_; }
   std::size_t row_bytes() const noexcept { return row_bytes_; }
   /// Reads the rows [first, first + count) to `out`.
   void read(std::uint64_t first, std::uint64_t count, std::byte* out);
 
  private:
-  penstock::handle<hdf5_traits<H5Fclose>> file_;
-  penstock::handle<hdf5_traits<H5Dclose>> dataset_;
-  penstock::handle<hdf5_traits<H5Tclose>> type_;
-  penstock::handle<hdf5_traits<H5Sclose>> space_;
-  std::vector<hsize_t> shape_;
+  struct part {
+    penstock::io::location where;
+    std::uint64_t first_row = 0;
+    std::uint64_t rows = 0;
+  };
+
+  void open(const penstock::io::location& where);
+  void read_open(const part& from, std::uint64_t first, std::uint64_t count, std::byte* out);
+
+  std::vector<part> parts_;
+  std::uint64_t rows_ = 0;
   std::size_t row_bytes_ = 0;
+
+  std::size_t open_ = 0;  ///< the part that is open
+  hdf5_handle<H5Fclose> file_;
+  hdf5_handle<H5Dclose> dataset_;
+  hdf5_handle<H5Tclose> type_;
+  hdf5_handle<H5Sclose> space_;
+  std::vector<hsize_t> shape_;
 };
 
 }  // namespace examples

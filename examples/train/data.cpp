@@ -11,7 +11,9 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
+#include <type_traits>
 
 namespace examples {
 namespace {
@@ -50,16 +52,27 @@ std::string or_default(const std::string& given, const io::file& file, std::init
                                           option, there.empty() ? "none" : there));
 }
 
+/// IEEE 754 binary16: one bit of sign, five of exponent with a bias of 15, ten of mantissa.
+double value_of(penstock::float16_t half) {
+  const int exponent = half.bits >> 10 & 0x1f, mantissa = half.bits & 0x3ff;
+  double magnitude = std::ldexp(exponent == 0 ? mantissa : mantissa + 1024, std::max(exponent, 1) - 25);
+  if (exponent == 31) magnitude = mantissa != 0 ? std::nan("") : std::numeric_limits<double>::infinity();
+  return half.bits >> 15 != 0 ? -magnitude : magnitude;
+}
+
 /// Value number `n` of a row reader's bytes, in this machine's byte order.
 template <class T>
 double value_at(const std::byte* bytes, std::size_t n, bool swapped) {
   std::array<std::byte, sizeof(T)> raw{};
   std::memcpy(raw.data(), bytes + n * sizeof(T), sizeof(T));
   if (swapped) std::reverse(raw.begin(), raw.end());
-  if constexpr (std::is_arithmetic_v<T>)
-    return static_cast<double>(std::bit_cast<T>(raw));
+  const T value = std::bit_cast<T>(raw);
+  if constexpr (std::is_same_v<T, penstock::float16_t>)
+    return value_of(value);
+  else if constexpr (std::is_same_v<T, penstock::bfloat16_t>)
+    return std::bit_cast<float>(std::uint32_t{value.bits} << 16);
   else
-    throw std::invalid_argument("labels are integers; 16-bit floats are not taken");
+    return static_cast<double>(value);
 }
 
 /// One more than the largest label, from a pass over all of them. Throws io::error at one that is no whole number from
@@ -80,12 +93,14 @@ std::size_t count_classes(const std::vector<io::location>& labels, double most =
     penstock::visit_type(reader.element().element, [&](auto zero) {
       for (std::size_t n = 0; n < rows; ++n) {
         const double label = value_at<decltype(zero)>(bytes.data(), n, reader.element().swapped);
-        if (!(label >= 0) || label != std::floor(label) || label >= most)
-          throw io::error(fmt::format("the label is {}; labels are whole numbers from 0 to {}", label, most - 1),
-                          {.file = reader.segment_of(first + n).where.file.string(),
-                           .dataset = labels.front().dataset,
-                           .rows = {first + n, 1}});
-        largest = std::max(largest, label);
+        if (label >= 0 && label == std::floor(label) && label < most) {
+          largest = std::max(largest, label);
+          continue;
+        }
+        const auto& part = reader.segment_of(first + n);
+        throw io::error(
+            fmt::format("the label is {}; labels are whole numbers from 0 to {}", label, most - 1),
+            {.file = part.where.file.string(), .dataset = part.where.dataset, .rows = {first + n - part.first_row, 1}});
       }
     });
   }

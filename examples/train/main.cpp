@@ -1,10 +1,10 @@
 // Trains a multilayer perceptron on HDF5 datasets of any size within a fixed budget of memory.
 
 #include "../common/program.hpp"
+#include "../common/signals.hpp"
 #include "progress_line.hpp"
 #include "results.hpp"
 #include "session.hpp"
-#include "signals.hpp"
 
 #include <penstock/io/row_reader.hpp>
 #include <penstock/pipeline/error.hpp>
@@ -17,7 +17,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
-#include <system_error>
+#include <vector>
 
 namespace {
 
@@ -28,28 +28,16 @@ std::size_t stored_row_bytes(const examples::labelled_rows& rows) {
   return ps::io::row_reader(rows.x).row_bytes() + ps::io::row_reader(rows.y).row_bytes();
 }
 
-/// Refuses a file for results that could not be written, or that is one of those that are read, before anything is
-/// trained.
-void check_output(const char* option, const std::string& file, const examples::training_data& data) {
-  namespace fs = std::filesystem;
-  if (file.empty()) return;
-  const fs::path folder = fs::absolute(file).parent_path();
-  if (!fs::is_directory(folder))
-    throw std::invalid_argument(
-        fmt::format("{} {}: there is no folder {}; make it first", option, file, folder.string()));
-  if (fs::is_directory(file))
-    throw std::invalid_argument(fmt::format("{} {}: it is a folder; name a file", option, file));
-  const auto refuse_inputs = [&](const std::vector<ps::io::location>& inputs) {
-    std::error_code not_there;
-    for (const auto& input : inputs)
-      if (fs::equivalent(file, input.file, not_there))
-        throw std::invalid_argument(fmt::format("{} {}: the data are read from it; name another file", option, file));
+/// The files that the data are read from.
+std::vector<std::filesystem::path> inputs_of(const examples::training_data& data) {
+  std::vector<std::filesystem::path> files;
+  const auto add = [&](const examples::labelled_rows& rows) {
+    for (const auto& part : rows.x) files.push_back(part.file);
+    for (const auto& part : rows.y) files.push_back(part.file);
   };
-  refuse_inputs(data.training.x);
-  refuse_inputs(data.training.y);
-  if (!data.testing) return;
-  refuse_inputs(data.testing->x);
-  refuse_inputs(data.testing->y);
+  add(data.training);
+  if (data.testing) add(*data.testing);
+  return files;
 }
 
 /// The run itself: epochs from where the trainer stands.
@@ -148,8 +136,7 @@ class training_program {
 int main(int argc, char** argv) {
   CLI::App app(
       "Trains a multilayer perceptron on HDF5 datasets of any size within a fixed budget of memory: all of it is "
-      "planned, shown "
-      "and allocated before the first step.",
+      "planned, shown and allocated before the first step.",
       "penstock-train");
   examples::train_options o;
   examples::add_train_options(app, o);
@@ -157,8 +144,8 @@ int main(int argc, char** argv) {
   const int code = examples::run_program(app, argc, argv, [&] {
     const examples::stop_on_signal signals;
     const auto data = examples::find_data(o);
-    check_output("--checkpoint", o.checkpoint, data);
-    check_output("--json", o.json, data);
+    examples::check_output("--checkpoint", o.checkpoint, inputs_of(data));
+    examples::check_output("--json", o.json, inputs_of(data));
     if (!o.json.empty() && o.json == o.checkpoint)
       throw std::invalid_argument(fmt::format("--json {}: it is the checkpoint's file; name another", o.json));
     o.order = examples::order_of(data.training, o);

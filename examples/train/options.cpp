@@ -13,7 +13,7 @@ void add_data_options(CLI::App& app, train_options& o) {
   app.add_option("--y", o.y, "Dataset of the labels, counted from 0; default: /train/labels or /label");
   app.add_option("--test-x", o.test_x, "Dataset of the test inputs; default: /test/images, where it is there");
   app.add_option("--test-y", o.test_y, "Dataset of the test labels; default: /test/labels, where it is there");
-  app.add_option("--classes", o.classes, "Classes; default: one more than the largest label");
+  app.add_option("--classes", o.classes, "Classes; default: one more than the largest label")->check(at_least(2));
   app.add_flag("!--no-normalise", o.normalise, "Take inputs as they are, without the pass for mean and deviation");
   app.add_flag("--skip-non-finite", o.skip_non_finite, "Skip and count steps with NaN or infinity instead of failing");
   app.add_option("--run-rows", o.order.run_rows, "Rows that are shuffled as one, and read together; 0: from the file")
@@ -29,10 +29,10 @@ void add_model_options(CLI::App& app, train_options& o) {
       ->allow_extra_args(false)
       ->capture_default_str();
   app.add_option("--batch-rows,--batch-size", o.batch_rows, "Rows that go through the model at once")
-      ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 30))
+      ->check(at_least(1))
       ->capture_default_str();
   app.add_option("--accumulate", o.accumulate, "Batches of one step of the optimizer")
-      ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 30))
+      ->check(at_least(1))
       ->capture_default_str();
   app.add_option("--epochs", o.epochs, "Passes over the training set, those before a resume included")
       ->capture_default_str();
@@ -57,7 +57,7 @@ void add_model_options(CLI::App& app, train_options& o) {
       ->capture_default_str();
   app.add_option("--clip-norm", o.clip_norm, "Scale a step's gradient down to this norm; 0: never")
       ->capture_default_str();
-  app.add_option("--momentum", o.momentum, "For sgd")->capture_default_str();
+  app.add_option("--momentum", o.momentum, "For sgd; default: 0.9");
   app.add_flag("--nesterov", o.nesterov, "For sgd: Nesterov's form of momentum");
   app.add_option("--seed", o.order.seed, "Another seed, other initial weights and another order")
       ->capture_default_str();
@@ -91,15 +91,18 @@ void add_train_options(CLI::App& app, train_options& o) {
 
 penstock::train::optimizer_options optimizer_of(const train_options& o) {
   if (o.optimizer == "sgd") {
-    penstock::train::sgd sgd{.learning_rate = 0.05, .momentum = o.momentum, .nesterov = o.nesterov};
-    if (o.learning_rate != 0) sgd.learning_rate = o.learning_rate;
-    if (o.weight_decay >= 0) sgd.weight_decay = o.weight_decay;
+    const penstock::train::sgd sgd{.learning_rate = o.learning_rate.value_or(0.05),
+                                   .momentum = o.momentum.value_or(0.9),
+                                   .nesterov = o.nesterov,
+                                   .weight_decay = o.weight_decay.value_or(0)};
     penstock::train::check(sgd);
     return sgd;
   }
+  if (o.momentum || o.nesterov)
+    throw std::invalid_argument("--momentum and --nesterov are for --optimizer sgd, and this is adamw");
   penstock::train::adamw adamw;
-  if (o.learning_rate != 0) adamw.learning_rate = o.learning_rate;
-  if (o.weight_decay >= 0) adamw.weight_decay = o.weight_decay;
+  adamw.learning_rate = o.learning_rate.value_or(adamw.learning_rate);
+  adamw.weight_decay = o.weight_decay.value_or(adamw.weight_decay);
   penstock::train::check(adamw);
   return adamw;
 }

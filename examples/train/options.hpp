@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,15 +26,13 @@ struct train_options {
   std::size_t accumulate = 1;
   std::uint64_t epochs = 10;
   std::string optimizer = "adamw";
-  double learning_rate = 0;  ///< 0: the optimizer's default
-  double weight_decay = -1;  ///< below 0: the optimizer's default
+  std::optional<double> learning_rate, weight_decay, momentum;  ///< absent: the optimizer's defaults
   std::string schedule = "constant";
   std::uint64_t warmup_steps = 0;
   std::string activation = "relu";
   double dropout = 0;
   std::string precision = "float32";
   double clip_norm = 0;
-  double momentum = 0.9;
   bool nesterov = false;
   penstock::pipeline::shuffled order{.seed = 1};
   bool normalise = true;

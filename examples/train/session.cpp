@@ -1,5 +1,7 @@
 #include "session.hpp"
 
+#include <penstock/io/error.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,12 +49,17 @@ train::trainer_options trainer_of(const train_options& o, std::size_t inputs, st
 planned_session plan_session(const train_options& o, const training_data& data) {
   const gpu::device device = gpu::device::parse(o.device);
   auto training = open_rows(data.training, o.batch_rows, o);
+  if (training.rows() == 0)
+    throw penstock::io::error("there are no rows to train on", {.file = data.training.x.front().file.string(),
+                                                                .dataset = data.training.x.front().dataset});
   std::optional<penstock::pipeline::opened> testing;
   if (data.testing) testing = open_rows(*data.testing, o.batch_rows, o);
   const std::size_t inputs = elements_of(training.fields().front());
   if (testing && elements_of(testing->fields().front()) != inputs)
-    throw std::invalid_argument(fmt::format("a row of the test set has {} values, and one of the training set {}",
-                                            elements_of(testing->fields().front()), inputs));
+    throw penstock::io::error(
+        fmt::format("a row of the test set has {} values, and one of the training set {}",
+                    elements_of(testing->fields().front()), inputs),
+        {.file = data.testing->x.front().file.string(), .dataset = data.testing->x.front().dataset});
   train::trainer_options trainer = trainer_of(o, inputs, data.classes);
   for (;;) {
     try {

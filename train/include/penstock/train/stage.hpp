@@ -20,7 +20,7 @@ namespace penstock::train {
 
 /// What happens to a step whose loss or input is not finite.
 enum class non_finite : std::uint8_t {
-  fail,  ///< no later step changes anything; check() says which row it was
+  fail,  ///< no later step changes anything; progress() says which row it was
   skip   ///< the step changes nothing and is counted
 };
 

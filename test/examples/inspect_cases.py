@@ -1,0 +1,78 @@
+"""penstock-inspect, against h5py."""
+
+import json
+import shutil
+import subprocess
+import zlib
+
+import h5py
+import numpy
+
+from program_case import program_case
+
+
+class inspect(program_case):
+    def test_shows_each_dataset(self):
+        path = self.make_rows("--filter", "gzip:2", "--shuffle", "--chunk-rows", 100)
+        done = self.run_program("penstock-inspect", path)
+        for word in "/x", "/label", "5000", "64", "float32", "int32", "chunked", "contiguous", "direct":
+            self.assertIn(word, done.stdout)
+        self.assert_one_line(self.run_program("penstock-inspect", self.folder / "none.h5", expect=1), "none.h5")
+
+    def test_json_describes_each_dataset_and_its_storage(self):
+        path, results = self.folder / "stored.h5", self.folder / "results.json"
+        values = numpy.arange(6000, dtype=">i2").reshape(1000, 6)
+        with h5py.File(path, "w") as file:
+            file.create_dataset("packed", data=values, chunks=(100, 6), compression="gzip", shuffle=True)
+            file.create_dataset("plain", data=values.astype("f4"))
+            file.create_dataset("ragged", (10,), dtype=h5py.vlen_dtype("f4"))
+            stored = file["packed"].id.get_storage_size()
+        self.run_program("penstock-inspect", path, "--json", results, "--digest")
+        packed, plain, ragged = json.loads(results.read_text())["datasets"]
+        crc32 = packed.pop("crc32")
+        self.assertEqual(crc32, f"{zlib.crc32(values.astype('<i2').tobytes()):08x}")
+        self.assertEqual([f.pop("id") for f in packed["filters"]], [2, 1])
+        self.assertEqual([f.pop("values") for f in packed["filters"]], [[2], [4]])
+        self.assertEqual([f.pop("name") for f in packed.pop("filters")], ["shuffle", "deflate"])
+        self.assertTrue(packed.pop("reason"))
+        self.assertEqual(
+            packed,
+            {"path": "/packed", "shape": [1000, 6], "type": "<i2", "plan": "direct", "layout": "chunked",
+             "chunks": [100, 6], "stored_bytes": stored, "row_cost": 100.0},
+        )  # fmt: skip
+        self.assertEqual((plain["layout"], plain["chunks"], plain["filters"]), ("contiguous", None, []))
+        self.assertEqual((plain["stored_bytes"], plain["row_cost"]), (values.size * 4, 1.0))
+        self.assertIn("variable length", ragged["error"])
+
+    def test_advises_the_command_that_mends_a_bad_layout(self):
+        path, mended = self.folder / "it's bad.h5", self.folder / "OUT.h5"
+        with h5py.File(path, "w") as file:
+            file.create_dataset("x", (40, 65536), "f4", chunks=(40, 8192), compression="gzip")[:10] = 1
+        shown = self.run_program("penstock-inspect", path).stdout
+        (command,) = [line for line in shown.splitlines() if "h5repack" in line]
+        if shutil.which("h5repack") is None:
+            self.skipTest("h5repack is not installed (package hdf5-tools)")
+        subprocess.run(command, shell=True, check=True, cwd=self.folder)
+        self.assertNotIn("h5repack", self.run_program("penstock-inspect", mended).stdout)
+        with h5py.File(path) as before, h5py.File(mended) as after:
+            self.assertTrue((before["x"][:] == after["x"][:]).all())
+            self.assertEqual((after["x"].chunks, after["x"].compression), ((4, 65536), "gzip"))
+
+    def test_names_the_sources_of_a_virtual_dataset_that_are_missing(self):
+        path = self.folder / "virtual.h5"
+        layout = h5py.VirtualLayout((10, 4), "f4")
+        layout[:] = h5py.VirtualSource("gone.h5", "/x", (10, 4))
+        with h5py.File(path, "w") as file:
+            file.create_virtual_dataset("v", layout)
+        shown = self.run_program("penstock-inspect", path).stdout
+        self.assertIn("missing", shown)
+        self.assertIn("gone.h5:/x", shown)
+
+    def test_bad_input_is_one_line(self):
+        path = self.make_rows(rows=10)
+        run = lambda *arguments, expect: self.run_program("penstock-inspect", *arguments, expect=expect)
+        self.assert_one_line(run(path, "/nothing", expect=1), "rows.h5", "/nothing", "/x")
+        self.assert_one_line(run(path, "--digest", expect=2), "--json")
+        self.assert_one_line(run(path, "--json", path, expect=2), "--json")
+        self.assert_one_line(run("/etc/passwd", expect=1), "/etc/passwd", "no HDF5 file")
+        self.assert_one_line(run(expect=2), "FILE")

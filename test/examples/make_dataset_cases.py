@@ -1,0 +1,89 @@
+"""penstock-make-dataset, against h5py and the package of Fashion-MNIST."""
+
+import gzip
+import pathlib
+import signal
+
+import h5py
+import numpy
+
+from program_case import program_case
+
+fashion_mnist = pathlib.Path("/usr/share/datasets/fashion-mnist")
+
+
+class make_dataset(program_case):
+    def idx(self, name, header):
+        return numpy.frombuffer(gzip.open(fashion_mnist / name).read()[header:], "u1")
+
+    def test_fashion_mnist_is_what_the_package_holds(self):
+        path = self.folder / "fashion.h5"
+        self.run_program("penstock-make-dataset", "fashion-mnist", path)
+        with h5py.File(path) as file:
+            for group, prefix, rows in ("train", "train", 60000), ("test", "t10k", 10000):
+                images, labels = file[group]["images"], file[group]["labels"]
+                self.assertEqual((images.shape, images.dtype), ((rows, 28, 28), "u1"))
+                self.assertEqual((labels.shape, labels.dtype), ((rows,), "u1"))
+                self.assertTrue((images[:].ravel() == self.idx(f"{prefix}-images-idx3-ubyte.gz", 16)).all())
+                self.assertTrue((labels[:] == self.idx(f"{prefix}-labels-idx1-ubyte.gz", 8)).all())
+
+    def test_rows_are_stored_as_asked(self):
+        path = self.make_rows("--type", "uint8", "--chunk-rows", 100, "--filter", "gzip:3", "--shuffle", rows=1234, columns=5)
+        with h5py.File(path) as file:
+            x = file["x"]
+            self.assertEqual((x.shape, x.dtype, x.chunks), ((1234, 5), "u1", (100, 5)))
+            self.assertEqual((x.compression, x.compression_opts, x.shuffle), ("gzip", 3, True))
+            self.assertEqual((file["label"].shape, file["label"].dtype), ((1234,), "i4"))
+        for element, kind in ("float16", "f2"), ("float64", "f8"), ("int16", "i2"):
+            with h5py.File(self.make_rows("--type", element, "--layout", "contiguous")) as file:
+                self.assertEqual((file["x"].dtype, file["x"].chunks), (numpy.dtype(kind), None))
+
+    def test_labels_can_be_learned(self):
+        for element in "float32", "uint8", "float16":
+            with h5py.File(self.make_rows("--type", element, "--classes", 5)) as file:
+                x, label = file["x"][:].astype("f8"), file["label"][:]
+            centres = numpy.stack([x[:4000][label[:4000] == k].mean(0) for k in range(5)])
+            nearest = ((x[4000:, None] - centres) ** 2).sum(2).argmin(1)
+            self.assertGreater((nearest == label[4000:]).mean(), 0.9, element)
+
+    def test_wrong_use_exits_with_2_and_leaves_no_file(self):
+        path = self.folder / "rows.h5"
+        for wrong in (
+            ["--filter", "lzma"],
+            ["--filter", "gzip:10"],
+            ["--type", "complex64"],
+            ["--layout", "contiguous", "--shuffle"],
+            ["--columns", "0"],
+            ["--columns", "-1"],
+            ["--classes", "1"],
+            ["--seed", "-1"],
+            ["--chunk-rows=-1"],
+            ["--no-such-option"],
+        ):
+            self.run_program("penstock-make-dataset", "rows", path, "--rows", 10, *wrong, expect=2)
+        self.run_program("penstock-make-dataset", expect=2)
+        done = self.run_program("penstock-make-dataset", "rows", path, "--rows", -1, expect=2)
+        self.assert_one_line(done, "penstock-make-dataset", "--rows", "-1")
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_failed_work_exits_with_1_and_leaves_no_file(self):
+        path = self.folder / "fashion.h5"
+        done = self.run_program("penstock-make-dataset", "fashion-mnist", path, "--source", self.folder, expect=1)
+        self.assert_one_line(done, "train-images-idx3-ubyte.gz", "dataset-fashion-mnist")
+        self.assertEqual(list(self.folder.iterdir()), [])
+        done = self.run_program("penstock-make-dataset", "rows", self.folder / "no" / "x.h5", "--rows", 10, expect=1)
+        self.assert_one_line(done, "no folder")
+
+    def test_a_signal_leaves_no_file_and_an_older_one_as_it_was(self):
+        path = self.make_rows(rows=10)
+        before = path.read_bytes()
+        for number in signal.SIGINT, signal.SIGTERM:
+            running = self.start_program("penstock-make-dataset", "rows", path, "--rows", 1 << 40, "--filter", "gzip:1")
+            while not list(self.folder.glob("*.partial-*")):
+                self.assertIsNone(running.poll())
+            running.send_signal(number)
+            _, errors = running.communicate(timeout=100)
+            self.assertEqual(running.returncode, 128 + number, errors)
+            self.assertEqual(errors.count("\n"), 1, errors)
+            self.assertEqual(list(self.folder.iterdir()), [path])
+            self.assertEqual(path.read_bytes(), before)

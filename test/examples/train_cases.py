@@ -1,0 +1,129 @@
+"""penstock-train: what it learns, and what it refuses."""
+
+import json
+import re
+
+import h5py
+import numpy
+
+from program_case import program_case
+
+
+class train(program_case):
+    def test_learns_the_synthetic_task(self):
+        results = self.folder / "results.json"
+        done = self.run_program(
+            "penstock-train", self.make_rows(), "--test-x", "/x", "--test-y", "/label", "--hidden", "64", "--epochs", 4,
+            "--batch-rows", 100, "--device-memory", "4MiB", "--json", results
+        )  # fmt: skip
+        shown = re.fullmatch(r"test accuracy (0\.\d{4})", done.stdout.splitlines()[-1])
+        self.assertIsNotNone(shown, done.stdout)
+        self.assertGreater(float(shown.group(1)), 0.9)
+        self.assertAlmostEqual(json.loads(results.read_text())["test_accuracy"], float(shown.group(1)), delta=1e-4)
+
+    def test_bad_input_is_one_line(self):
+        path = self.make_rows(rows=100)
+        run = lambda *arguments, expect: self.run_program("penstock-train", *arguments, expect=expect)
+        self.assert_one_line(run(self.folder / "none.h5", expect=1), "none.h5")
+        self.assert_one_line(run(path, "--x", "/y", "--y", "/label", expect=1), "/y")
+        self.assert_one_line(run(path, "--device", "tpu", expect=2), "tpu")
+        self.assertIn("KiB", run(path, "--device-memory", "1KiB", expect=1).stderr)
+        self.assert_one_line(run(path, "--batch-rows", 0, expect=2), "penstock-train", "batch-rows")
+        self.assert_one_line(run(path, "--bogus", expect=2), "penstock-train", "--bogus")
+        run(path, "--hidden=-4", expect=2)
+        self.assert_one_line(run(expect=2), "penstock-train")
+        with h5py.File(path, "a") as file:
+            file["short"] = numpy.zeros(50, "i4")
+        self.assert_one_line(run(path, "--y", "/short", expect=1), "100 rows", "50 rows", "/short")
+        for option in "--threads", "--seed", "--epochs", "--classes", "--pool-rows", "--warmup-steps", "--accumulate":
+            self.assert_one_line(run(path, option, "-1", expect=2), option, "-1")
+        self.assert_one_line(run(path, "--classes", "1", expect=2), "--classes")
+        self.assert_one_line(run(path, "--momentum", "0.5", expect=2), "--momentum", "sgd")
+        self.assert_one_line(run(path, "--resume", expect=2), "--checkpoint")
+        self.assert_one_line(run(path, "--device", "cuda:99", expect=1), "cuda:99")
+        self.assert_one_line(run("/etc/passwd", expect=1), "/etc/passwd", "no HDF5 file")
+        self.assert_one_line(run(path, "--checkpoint", self.folder / "no" / "c.h5", expect=1), "no folder")
+        self.assertEqual(sorted(entry.name for entry in self.folder.iterdir()), ["rows.h5"])
+
+    def test_labels_that_do_not_fit_are_found_before_training(self):
+        path = self.make_rows(rows=100)
+        with h5py.File(path, "a") as file:
+            label = file["label"][:]
+            file["wrapped"] = label.astype("i8") + 2**32
+            file["half"] = label + 0.5
+            file["two"] = numpy.zeros((100, 2), "i4")
+        for name in "wrapped", "half", "two":
+            done = self.run_program("penstock-train", path, "--test-x", "/x", "--test-y", f"/{name}", expect=1)
+            self.assert_one_line(done, f"/{name}")
+            self.assertNotIn("epoch 1", done.stdout)
+
+    def test_types_that_cannot_be_trained_on_are_named(self):
+        path = self.make_rows(rows=100)
+        with h5py.File(path, "a") as file:
+            file.create_dataset("ragged", (100,), dtype=h5py.vlen_dtype("f4"))
+            file.create_dataset("reference", (100,), dtype=h5py.ref_dtype)
+            file["table"] = numpy.zeros(100, [("a", "f4"), ("b", "i4")])
+        for name, what in ("ragged", "variable length"), ("reference", "reference"), ("table", "compound"):
+            for option in "--x", "--y":
+                done = self.run_program("penstock-train", path, option, f"/{name}", expect=1)
+                self.assert_one_line(done, "rows.h5", f"/{name}", what)
+        self.run_program("penstock-train", path, "--x", "/table[a]", "--y", "/table[b]", "--epochs", 1)
+
+    def test_a_value_that_is_not_finite_is_named_by_its_file_and_row_there(self):
+        first, second = self.make_rows(rows=300, name="part1.h5"), self.make_rows(rows=200, name="part2.h5")
+        with h5py.File(second, "a") as file:
+            file["x"][123, 5] = numpy.nan
+        train = lambda *more: self.run_program("penstock-train", first, second, "--epochs", 1, *more, expect=1)
+        self.assert_one_line(train(), "part2.h5:/x row 123:", "row 423 of the training set")
+        self.assert_one_line(train("--no-normalise"), "part2.h5:/x row 123:")
+        for path in first, second:
+            with h5py.File(path, "a") as file:
+                file["half"] = file["label"][:].astype("f2")
+        self.run_program(
+            "penstock-train", first, second, "--y", "/half", "--epochs", 1, "--skip-non-finite"
+        )  # fmt: skip
+        with h5py.File(second, "a") as file:
+            file["half"][7] = numpy.nan
+        self.assert_one_line(train("--y", "/half"), "part2.h5:/half row 7:", "nan")
+
+    def test_files_and_patterns_are_joined_in_order(self):
+        for part in 1, 2, 10:
+            self.make_rows("--seed", 1, rows=100 * part, columns=8, name=f"part{part}.h5")
+        files = [self.folder / f"part{part}.h5" for part in (1, 2, 10)]
+        weights = []
+        for number, given in enumerate((files, [self.folder / "part*.h5"])):
+            checkpoint, results = self.folder / f"state{number}", self.folder / "results.json"
+            self.run_program(
+                "penstock-train", *given, "--epochs", 1, "--hidden", 8, "--checkpoint", checkpoint, "--json", results,
+                "--device", "cpu"
+            )  # fmt: skip
+            self.assertEqual(json.loads(results.read_text())["rows"], 1300)
+            with h5py.File(checkpoint) as file:
+                weights.append(file["/model/layer0/weight"][:])
+        self.assertTrue((weights[0] == weights[1]).all())
+
+    def test_options_have_the_names_that_people_know(self):
+        results = self.folder / "results.json"
+        self.run_program(
+            "penstock-train", self.make_rows(rows=500), "--batch-size", 50, "--lr", 0.25, "--device", "cpu", "--epochs", 1,
+            "--optimizer", "sgd", "--json", results
+        )  # fmt: skip
+        shown = json.loads(results.read_text())
+        self.assertEqual(shown["batch_rows"], 50)
+        self.assertIn("learning rate 0.25", shown["optimizer"])
+        self.assertIn("host", shown["device"])
+
+    def test_a_learning_rate_of_0_changes_nothing(self):
+        path, checkpoint, weights = self.make_rows(rows=200), self.folder / "state.h5", []
+        for epochs in 1, 3:
+            self.run_program("penstock-train", path, "--lr", 0, "--epochs", epochs, "--checkpoint", checkpoint)
+            with h5py.File(checkpoint) as file:
+                weights.append(file["/model/layer0/weight"][:])
+        self.assertTrue((weights[0] == weights[1]).all())
+
+    def test_results_never_replace_the_data(self):
+        path = self.make_rows(rows=100)
+        before = path.read_bytes()
+        for option in "--checkpoint", "--json":
+            self.assert_one_line(self.run_program("penstock-train", path, option, path, expect=2), option)
+        self.assertEqual(path.read_bytes(), before)

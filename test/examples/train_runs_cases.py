@@ -1,0 +1,101 @@
+"""penstock-train as it runs: checkpoints, signals, a terminal."""
+
+import os
+import pty
+import signal
+import subprocess
+
+import h5py
+
+from program_case import program_case
+
+
+def datasets_of(path):
+    """Every dataset of a checkpoint, as bytes."""
+    found = {}
+    with h5py.File(path) as file:
+        file.visititems(lambda name, item: found.update({name: item[()].tobytes()}) if hasattr(item, "dtype") else None)
+    return found
+
+
+class train_runs(program_case):
+    def arguments(self, data, checkpoint, *more):
+        return [
+            data, "--test-x", "/x", "--test-y", "/label", "--hidden", "256,256", "--batch-rows", 128, "--device", "host",
+            "--checkpoint", checkpoint, *more
+        ]  # fmt: skip
+
+    def assert_same_state(self, one, other):
+        expected, found = datasets_of(one), datasets_of(other)
+        self.assertGreater(len(expected), 6)
+        self.assertEqual(expected.keys(), found.keys())
+        self.assertEqual([name for name in expected if expected[name] != found[name]], [])
+
+    def test_a_resumed_run_ends_with_the_bits_of_the_undisturbed_one(self):
+        data, whole, parts = self.make_rows(), self.folder / "whole.h5", self.folder / "parts.h5"
+        undisturbed = self.run_program("penstock-train", *self.arguments(data, whole, "--epochs", 4))
+        self.run_program("penstock-train", *self.arguments(data, parts, "--epochs", 2))
+        resumed = self.run_program("penstock-train", *self.arguments(data, parts, "--epochs", 4, "--resume"))
+        self.assertIn("epoch 3", resumed.stdout)
+        self.assertNotIn("epoch 2/4:", resumed.stdout)
+        self.assertEqual(resumed.stdout.splitlines()[-1], undisturbed.stdout.splitlines()[-1])
+        self.assert_same_state(whole, parts)
+        # Once more, with nothing left to do: the result is shown, and the checkpoint stays.
+        again = self.run_program("penstock-train", *self.arguments(data, parts, "--epochs", 4, "--resume"))
+        self.assertEqual(again.stdout.splitlines()[-1], undisturbed.stdout.splitlines()[-1])
+        self.assert_same_state(whole, parts)
+
+    def check_signal(self, number):
+        data, whole, stopped = self.make_rows(rows=20000), self.folder / "whole.h5", self.folder / "stopped.h5"
+        running = self.start_program(
+            "penstock-train", *self.arguments(data, stopped, "--epochs", 6), stdout=subprocess.PIPE
+        )
+        while not (line := running.stdout.readline()).startswith("epoch 1/6"):
+            self.assertTrue(line, "ended before its first epoch")
+        running.send_signal(number)
+        shown, errors = running.communicate(timeout=100)
+        self.assertEqual((running.returncode, errors), (128 + number, ""), shown)
+        self.assertRegex(shown, r"stopped at epoch [2-6], batch \d+; go on with --checkpoint .* --resume")
+        self.assertIn("bottleneck", shown)
+        resumed = self.run_program("penstock-train", *self.arguments(data, stopped, "--epochs", 6, "--resume"))
+        undisturbed = self.run_program("penstock-train", *self.arguments(data, whole, "--epochs", 6))
+        self.assertEqual(resumed.stdout.splitlines()[-1], undisturbed.stdout.splitlines()[-1])
+        self.assert_same_state(whole, stopped)
+
+    def test_ctrl_c_ends_cleanly_and_loses_nothing(self):
+        self.check_signal(signal.SIGINT)
+
+    def test_sigterm_ends_cleanly_and_loses_nothing(self):
+        self.check_signal(signal.SIGTERM)
+
+    def test_a_terminal_shows_progress_and_a_file_plain_lines(self):
+        arguments = [self.make_rows(rows=20000), "--epochs", 1, "--hidden", "256", "--batch-rows", 32]
+        plain = self.run_program("penstock-train", *arguments).stdout
+        for word in "\r", "\033", " left":
+            self.assertNotIn(word, plain)
+        ours, theirs = pty.openpty()
+        running = self.start_program("penstock-train", *arguments, stdout=theirs)
+        os.close(theirs)
+        shown = b""
+        try:
+            while piece := os.read(ours, 65536):
+                shown += piece
+        except OSError:
+            pass  # a terminal whose other side is closed
+        os.close(ours)
+        self.assertEqual(running.wait(), 0)
+        progress = rb"\repoch 1/1 \[#* *\] \d+ rows/s, \d+\.\d\d GB/s, loss \d+\.\d{4}, \d+ s left"
+        self.assertRegex(shown, progress)
+        self.assertIn(b"epoch 1/1: loss", shown)
+
+    def test_a_checkpoint_of_another_run_is_refused_with_both_sides(self):
+        data, checkpoint = self.make_rows(rows=200), self.folder / "state.h5"
+        self.run_program("penstock-train", *self.arguments(data, checkpoint, "--epochs", 1))
+        before = checkpoint.read_bytes()
+        for other in ["--seed", 9], ["--hidden", "255"], ["--optimizer", "sgd"]:
+            done = self.run_program("penstock-train", *self.arguments(data, checkpoint, "--resume", *other), expect=1)
+            self.assert_one_line(done, "state.h5")
+        self.assertEqual(checkpoint.read_bytes(), before)
+        absent = self.arguments(data, self.folder / "none.h5", "--resume")
+        self.assert_one_line(self.run_program("penstock-train", *absent, expect=1), "none.h5")
+        self.assert_one_line(self.run_program("penstock-train", data, "--resume", expect=2), "--checkpoint")
