@@ -58,14 +58,14 @@ std::vector<chunk_entry> build_chunk_index(hid_t dataset, const chunk_grid& grid
   return probe_chunks(dataset, grid);
 }
 
-std::vector<chunk_index::numbered> list_stored_chunks(hid_t dataset, const chunk_grid& grid, std::uint64_t user_block,
-                                                      std::uint64_t most) {
+std::optional<std::vector<chunk_index::numbered>> list_stored_chunks(hid_t dataset, const chunk_grid& grid,
+                                                                     std::uint64_t user_block, std::uint64_t most) {
   const library_guard guard;
   const space_id space(checked(H5Dget_space(dataset), "its shape cannot be read"));
   hsize_t count = 0;
   checked(H5Dget_num_chunks(dataset, space.native(), &count), "its chunks cannot be counted");
+  if (count > most) return std::nullopt;
   std::vector<chunk_index::numbered> stored;
-  if (count > most) return stored;
   const auto base = addresses_lack_user_block() ? user_block : 0;
   for (hsize_t n = 0; n < count; ++n) {
     std::array<hsize_t, max_rank> offset{};

@@ -64,9 +64,9 @@ std::vector<chunk_entry> probe_chunks(hid_t dataset, const chunk_grid& grid);
 bool lists_wrong_coordinates(hid_t dataset);
 
 /// The few chunks that are stored, by H5Dget_chunk_info: for datasets of which almost nothing is written. Nothing where
-/// there are more than a few. `user_block`: of the file.
-std::vector<chunk_index::numbered> list_stored_chunks(hid_t dataset, const chunk_grid& grid, std::uint64_t user_block,
-                                                      std::uint64_t most);
+/// there are more than `most`. `user_block`: of the file.
+std::optional<std::vector<chunk_index::numbered>> list_stored_chunks(hid_t dataset, const chunk_grid& grid,
+                                                                     std::uint64_t user_block, std::uint64_t most);
 
 /// Whether a few entries are what H5Dget_chunk_info_by_coord says. That call scans: a few only.
 bool agrees_with_library(const chunk_index& index, hid_t dataset, const chunk_grid& grid, std::uint64_t user_block);

@@ -11,6 +11,8 @@
 namespace penstock::io {
 namespace {
 
+constexpr std::uint64_t largest_compact = 64 << 10;  // what an object's header can hold
+
 void describe_space(dataset_description& d, hid_t dataset) {
   const space_id space(checked(H5Dget_space(dataset), "its shape cannot be read"));
   d.null = H5Sget_simple_extent_type(space.native()) == H5S_NULL;
@@ -45,6 +47,8 @@ void describe_layout(dataset_description& d, hid_t dataset, hid_t creation) {
     if (d.external_files == 0 && d.info.stored_bytes > 0)
       if (const haddr_t offset = H5Dget_offset(dataset); offset != HADDR_UNDEF) d.offset = offset;
   }
+  if (d.info.layout == layout::compact && d.values() * d.value.stored_bytes > largest_compact)
+    throw failure("it is compact, and its shape holds more than 64 KiB; the header is damaged");
   if (d.info.layout != layout::chunked) return;
   std::array<hsize_t, max_rank> extents{};
   const int rank =

@@ -8,8 +8,8 @@ namespace penstock::io {
 namespace {
 
 constexpr std::size_t most_classes = 1 << 16;
-constexpr std::uint64_t texts_at_once = 1 << 14;  // libhdf5 allocates each
-constexpr std::uint64_t most_values = std::uint64_t{1} << 31;
+constexpr std::uint64_t texts_at_once = 1 << 14;               // libhdf5 allocates each
+constexpr std::uint64_t most_values = std::uint64_t{1} << 28;  // 1 GiB of codes
 
 /// Texts that libhdf5 allocated, given back at the end.
 class texts {

@@ -34,7 +34,7 @@ std::optional<chunk_index> index_of(std::uint64_t file_bytes, hid_t dataset, con
   // A file holds fewer chunks than bytes; a header that claims many more leaves most unwritten, or lies.
   if (grid.chunks() > file_bytes / 8 + 4096 && !lists_wrong_coordinates(dataset)) {
     auto stored = list_stored_chunks(dataset, grid, user_block, few_chunks);
-    if (!stored.empty()) return chunk_index(std::move(stored));
+    if (stored) return chunk_index(std::move(*stored));
   }
   if (grid.chunks() > max_indexed_chunks) return std::nullopt;
   return chunk_index(build_chunk_index(dataset, grid));

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -25,6 +26,12 @@ struct driver_file {
   unsigned reads = 0;
   noted_reads::transfer last;
 };
+
+/// Process-wide, as libhdf5's table of drivers is.
+std::atomic<std::uint64_t>& raw_reads() noexcept {
+  static std::atomic<std::uint64_t> count{0};
+  return count;
+}
 
 driver_file& of(H5FD_t* file) { return *reinterpret_cast<driver_file*>(file); }
 const driver_file& of(const H5FD_t* file) { return *reinterpret_cast<const driver_file*>(file); }
@@ -58,6 +65,7 @@ herr_t read_file(H5FD_t* file, H5FD_mem_t kind, hid_t, haddr_t address, std::siz
     ++self.reads;
     return 0;
   }
+  if (kind == H5FD_MEM_DRAW) raw_reads().fetch_add(1, std::memory_order_relaxed);
   auto* to = static_cast<char*>(buffer);
   while (bytes > 0) {
     const auto got = ::pread(self.fd.native(), to, bytes, static_cast<off_t>(address));
@@ -116,6 +124,8 @@ property_id read_only_access() {
   checked(H5Pset_driver(access.native(), driver_id(), nullptr), "our file driver cannot be set");
   return access;
 }
+
+std::uint64_t raw_reads_by_library() noexcept { return raw_reads().load(std::memory_order_relaxed); }
 
 noted_reads::noted_reads(hid_t file) {
   checked(H5Fget_vfd_handle(file, H5P_DEFAULT, &driver_file_), "our file driver cannot be found");

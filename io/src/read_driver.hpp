@@ -15,6 +15,10 @@ namespace penstock::io {
 /// setting.
 property_id read_only_access();
 
+/// How often libhdf5 read raw data (values, not metadata) through the driver since the program began, lookups by
+/// noted_reads not counted. Thread-safe.
+std::uint64_t raw_reads_by_library() noexcept;
+
 /// Notes where libhdf5 reads raw data of a file that was opened with read_only_access, and skips the transfer: then
 /// H5Dread_chunk is a lookup of a chunk's address, and unlike H5Dget_chunk_info of HDF5 1.10 one that does not scan.
 /// Every call needs the library guard, from the constructor to the destructor.
