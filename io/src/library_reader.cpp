@@ -42,9 +42,14 @@ void library_read(hid_t dataset, const dataset_description& d, const box& part, 
   // libhdf5 leaves memory as it is where nothing is stored and fill values are never written.
   std::memset(out, 0, part.values() * d.value.bytes);
   const library_guard guard;
-  herr_t status = 0;
+  // Told at once: every call into libhdf5, closes too, empties its error stack.
+  const auto read = [&](hid_t here, hid_t there) {
+    if (H5Dread(dataset, d.value.memory.native(), here, there, H5P_DEFAULT, out) >= 0) return;
+    const auto messages = library_messages();
+    throw failure(read_failed(d, messages), 0, messages);
+  };
   if (d.rank == 0) {
-    status = H5Dread(dataset, d.value.memory.native(), H5S_ALL, H5S_ALL, H5P_DEFAULT, out);
+    read(H5S_ALL, H5S_ALL);
   } else {
     std::array<hsize_t, max_rank> start{}, count{};
     std::copy_n(part.start.begin(), part.rank, start.begin());
@@ -54,11 +59,8 @@ void library_read(hid_t dataset, const dataset_description& d, const box& part, 
     const space_id there(checked(H5Dget_space(dataset), "its shape cannot be read"));
     checked(H5Sselect_hyperslab(there.native(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr),
             "its rows cannot be selected");
-    status = H5Dread(dataset, d.value.memory.native(), here.native(), there.native(), H5P_DEFAULT, out);
+    read(here.native(), there.native());
   }
-  if (status >= 0) return;
-  const auto messages = library_messages();
-  throw failure(read_failed(d, messages), 0, messages);
 }
 
 library_reader::library_reader(read_world& world, std::size_t file, std::size_t number, shared_description description)

@@ -11,7 +11,7 @@ dataset_id open_exactly(hid_t file, const std::string& path) {
     const auto messages = library_messages();
     const auto last = messages.substr(messages.rfind('\n') + 1);
     const bool missing =
-        messages.find("doesn't exist") != std::string::npos || messages.find("not found") != std::string::npos;
+        messages.find("doesn't exist") != std::string::npos || messages.find("object not found") != std::string::npos;
     throw failure(missing ? "there is no such dataset in the file"
                           : fmt::format("it cannot be opened ({}); check the file with h5dump -H", last),
                   0, messages);

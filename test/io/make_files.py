@@ -8,6 +8,7 @@ The bytes come from the array that was written, never from a reader.
 """
 import ctypes
 import os
+import struct
 import sys
 import zlib
 
@@ -229,6 +230,57 @@ def large():
         out.write(array.tobytes())
 
 
+def hostile():
+    """Headers that claim more than there is. hostile.txt: the files; each holds /x."""
+    names = []
+
+    def patched(name, replacements, **options):
+        path = os.path.join(folder, f"hostile_{name}.h5")
+        with h5py.File(path, "w") as f:
+            f.create_dataset("/x", **options)
+        data = open(path, "rb").read()
+        for old, new in replacements(path):
+            if old not in data:
+                raise RuntimeError(f"{name}: the header is not as it was expected to be")
+            data = data.replace(old, new)
+        open(path, "wb").write(data)
+        names.append(f"hostile_{name}.h5")
+
+    def first_chunk(path):
+        with h5py.File(path) as f:
+            return f["/x"].id.get_chunk_info(0).size
+
+    two = lambda *extents: struct.pack("<QQ", *extents)
+    array = values((1235, 67), "<u4")
+    packed = {"data": array, "chunks": (100, 67), "compression": "gzip"}
+    patched("shape_overflows", lambda p: [(two(1235, 67), two(1 << 62, 67))], **packed)
+    patched("shape_is_long", lambda p: [(two(1235, 67), two(1 << 40, 67))], **packed)
+    patched("shape_is_long_contiguous", lambda p: [(two(1235, 67), two(1 << 40, 67))], data=array)
+    patched("chunk_overflows", lambda p: [(struct.pack("<III", 100, 67, 4), struct.pack("<III", 0xFFFFFFFF, 0xFFFFFFFF, 4))], **packed)
+    whole = {"data": array, "chunks": (1235, 67), "compression": "gzip"}
+    patched("chunk_is_large", lambda p: [(struct.pack("<III", 1235, 67, 4), struct.pack("<III", 4000000, 67, 4))], **whole)
+    patched("chunk_has_4_GiB", lambda p: [(struct.pack("<III", 1235, 67, 4), struct.pack("<III", 16000000, 67, 4))], **whole)
+    patched("stored_chunk_is_large", lambda p: [(struct.pack("<IIQQQ", first_chunk(p), 0, 0, 0, 0), struct.pack("<IIQQQ", 0xFFFFFFF0, 0, 0, 0, 0))], **packed)
+    with h5py.File(os.path.join(folder, "hostile_compact.h5"), "w") as f:
+        creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        creation.set_layout(h5py.h5d.COMPACT)
+        space = h5py.h5s.create_simple((1235, 3))
+        h5py.h5d.create(f.id, b"/x", h5py.h5t.STD_U8LE, space, creation)
+    path = os.path.join(folder, "hostile_compact.h5")
+    data = open(path, "rb").read()
+    open(path, "wb").write(data.replace(two(1235, 3), two(1 << 40, 3)))
+    names.append("hostile_compact.h5")
+    with h5py.File(os.path.join(folder, "hostile_texts.h5"), "w") as f:
+        f.create_dataset("/x", (1 << 40,), h5py.string_dtype(), chunks=(1024,))
+    names.append("hostile_texts.h5")
+    with open(os.path.join(folder, "hostile.txt"), "w") as out:
+        out.writelines(name + "\n" for name in names)
+    with h5py.File(os.path.join(folder, "sparse.h5"), "w") as f:
+        f.create_dataset("/nothing", (1 << 50, 3), "<u2", chunks=(1, 3), fillvalue=7, maxshape=(None, 3))
+        d = f.create_dataset("/a_little", (1 << 50, 3), "<u2", chunks=(1, 3), fillvalue=7, maxshape=(None, 3))
+        d[(1 << 50) - 1] = [1, 2, 3]
+
+
 def parts():
     """One field over several files and groups: part1, part2, part10."""
     for n, rows in {1: 5, 2: 0, 10: 12}.items():
@@ -443,7 +495,7 @@ def virtual_datasets():
     expect("virtual.h5", "/parts", "direct", np.concatenate([whole[5:8, 2:4], whole[10:13, 4:6]]))
 
 
-for make in [converted_values, netcdf, large, members, external_files, virtual_datasets, filters, partial_chunks_unfiltered, plain_types, layouts, indexes, missing_chunks, parts, refused, damaged]:
+for make in [converted_values, netcdf, large, hostile, members, external_files, virtual_datasets, filters, partial_chunks_unfiltered, plain_types, layouts, indexes, missing_chunks, parts, refused, damaged]:
     make()
 with open(os.path.join(folder, "list.txt"), "w") as out:
     out.writelines("\t".join(line) + "\n" for line in lines)

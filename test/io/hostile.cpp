@@ -1,0 +1,114 @@
+// Headers that claim more than their files hold: sizes are checked before memory is asked for.
+
+#include "made_files.hpp"
+
+#include <penstock/io/error.hpp>
+#include <penstock/io/file.hpp>
+#include <penstock/io/row_reader.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <iostream>
+
+namespace io = penstock::io;
+using namespace penstock::io::test;
+
+namespace {
+
+/// A row is read, or refused in one sentence that names the file.
+void try_row(const io::row_reader& reader, std::uint64_t row, const std::filesystem::path& file) {
+  try {
+    std::vector<std::byte> out(reader.row_bytes());
+    reader.read(row, 1, out);
+  } catch (const io::error& e) {
+    const std::string text = e.what();
+    if (text.find('\n') != std::string::npos || e.context().file != file.string()) throw;
+    if (text.find("()") != std::string::npos) throw;  // libhdf5's own words are in it
+    std::cout << "  " << text << "\n";
+  }
+}
+
+void visit(const std::filesystem::path& path) {
+  try {
+    const io::file file(path);
+    file.datasets();
+    const io::row_reader reader({{.file = path, .dataset = "/x"}});
+    if (reader.rows() == 0) return;
+    try_row(reader, 0, path);
+    try_row(reader, reader.rows() - 1, path);
+  } catch (const io::error& e) {
+    const std::string text = e.what();
+    if (text.find('\n') != std::string::npos || text.find(path.filename().string()) == std::string::npos) throw;
+    std::cout << "  " << text << "\n";
+  }
+}
+
+/// In a child that may take `bytes` more of address space, and 20 s of a processor: its exit status.
+int status_of_child(const std::filesystem::path& path, std::size_t bytes) {
+  std::cout.flush();
+  const auto child = ::fork();
+  if (child == 0) {
+    for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL}) ::signal(signal, SIG_DFL);
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t most = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + bytes;
+    const rlimit memory{most, most}, time{20, 20};
+    ::setrlimit(RLIMIT_AS, &memory);
+    ::setrlimit(RLIMIT_CPU, &time);
+    int status = 1;
+    try {
+      visit(path);
+      status = 0;
+    } catch (const std::exception& e) {
+      std::cout << e.what() << "\n";
+    }
+    std::cout.flush();
+    ::_exit(status);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+boost::test_tools::assertion_result has_its_own_memory(boost::unit_test::test_unit_id id) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return run_if(false, id, "sanitizers take address space without limit");
+#else
+  return run_if(true, id, "");
+#endif
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(hostile)
+
+BOOST_AUTO_TEST_CASE(claims_of_headers_take_no_memory_and_no_time,
+                     *boost::unit_test::precondition(has_its_own_memory)) {
+  std::ifstream list(made_folder() / "hostile.txt");
+  int files = 0;
+  for (std::string name; std::getline(list, name); ++files) {
+    const auto status = status_of_child(made_folder() / name, std::size_t{768} << 20);
+    BOOST_TEST(status == 0, name);
+  }
+  BOOST_TEST(files == 9);
+}
+
+BOOST_AUTO_TEST_CASE(a_dataset_of_which_almost_nothing_is_stored_is_read_wherever_one_looks) {
+  for (const std::string name : {"/nothing", "/a_little"}) {
+    const io::row_reader reader({{.file = made_folder() / "sparse.h5", .dataset = name}});
+    BOOST_TEST((reader.segments()[0].info.access == io::access::direct), reader.segments()[0].info.reason);
+    std::vector<std::uint16_t> rows(6);
+    reader.read((std::uint64_t{1} << 50) - 2, 2, std::as_writable_bytes(std::span(rows)));
+    const auto last = name == "/nothing" ? std::vector<std::uint16_t>{7, 7, 7, 7, 7, 7}
+                                         : std::vector<std::uint16_t>{7, 7, 7, 1, 2, 3};
+    BOOST_TEST(rows == last, boost::test_tools::per_element());
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
