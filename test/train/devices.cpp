@@ -193,7 +193,8 @@ BOOST_AUTO_TEST_CASE(cuda_agrees_with_the_host_in_float64, test::on_gpu()) {
 
 BOOST_AUTO_TEST_CASE(cuda_agrees_with_the_host_in_each_activation, test::on_gpu()) {
   const shape s{17, {33, 20}, 7, 65};
-  for (const auto kind : {train::activation::tanh, train::activation::sigmoid, train::activation::identity})
+  for (const auto kind :
+       {train::activation::tanh, train::activation::sigmoid, train::activation::identity, train::activation::gelu})
     compare<double>(s, train::adamw{.epsilon = 1e-2}, 1e-13, kind);
 }
 
@@ -234,6 +235,50 @@ BOOST_AUTO_TEST_CASE(tf32_products_are_near_those_of_float32_and_not_the_same, t
   const double tf32 = distance(exact, gradients(train::precision::tf32));
   BOOST_TEST(tf32 > 1e-6);
   BOOST_TEST(tf32 < 1e-2);
+}
+
+BOOST_AUTO_TEST_CASE(cuda_normalises_rows_of_layers_as_the_host_does, test::on_gpu()) {
+  const rows_of<double> data(65, 17, 7);
+  const train::stage_options options{.model = {.inputs = 17,
+                                               .hidden = {33, 20},
+                                               .outputs = 7,
+                                               .activation = train::activation::gelu,
+                                               .layer_norm = true},
+                                     .rows = 65,
+                                     .compute = type::float64};
+  device_stage<double> host(gpu::device::host(), options, data), cuda(test::first_gpu(), options, data);
+  for (auto* each : {&host, &cuda}) {
+    each->accumulate(0, 40, 40);
+    each->accumulate(40, 25, 25);
+  }
+  BOOST_TEST(distance(host.item("train: gradients"), cuda.item("train: gradients")) < 1e-13);
+}
+
+BOOST_AUTO_TEST_CASE(bf16_on_cuda_is_near_the_host_and_gives_the_same_bits_twice, test::on_gpu()) {
+  for (const shape& s : shapes) {
+    BOOST_TEST_CONTEXT(s) {
+      const rows_of<float> data(2 * s.rows, s.inputs, s.classes);
+      const train::stage_options options{.model = {.inputs = s.inputs, .hidden = s.hidden, .outputs = s.classes},
+                                         .optimizer = train::sgd{.momentum = 0.9},
+                                         .rows = s.rows,
+                                         .precision = train::precision::bf16,
+                                         .seed = 8};
+      const auto run = [&](gpu::device device) {
+        device_stage<float> stage(device, options, data);
+        stage.accumulate(0, s.rows, s.rows);
+        stage.accumulate(s.rows, s.rows, s.rows - s.rows / 3);
+        auto values = stage.item("train: gradients");
+        stage.stage.update(0.01);
+        stage.accumulate(0, s.rows, s.rows);
+        const auto second = stage.item("train: gradients");
+        values.insert(values.end(), second.begin(), second.end());
+        return values;
+      };
+      const auto on_cuda = run(test::first_gpu());
+      BOOST_TEST(distance(run(gpu::device::host()), on_cuda) < 0.02);
+      BOOST_TEST(test::same_bits<float>(run(test::first_gpu()), on_cuda));
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(cuda_clips_as_the_host_does, test::on_gpu()) {

@@ -73,9 +73,18 @@ BOOST_DATA_TEST_CASE(any_split_of_the_rows_gives_the_gradient_of_all,
 
 BOOST_AUTO_TEST_CASE(so_does_each_activation) {
   const rows_of<double> data(7, 5, 3);
-  for (const auto kind : {train::activation::tanh, train::activation::sigmoid, train::activation::identity}) {
+  using train::activation;
+  for (const auto& [kind, layer_norm] : {std::pair{activation::tanh, false},
+                                         {activation::sigmoid, false},
+                                         {activation::identity, false},
+                                         {activation::gelu, false},
+                                         {activation::gelu, true},
+                                         {activation::relu, true},
+                                         {activation::tanh, true}}) {
     host_stage<double> s(
-        {.model = {.inputs = 5, .hidden = {6, 4}, .outputs = 3, .activation = kind}, .rows = 7, .seed = 3});
+        {.model = {.inputs = 5, .hidden = {6, 4}, .outputs = 3, .activation = kind, .layer_norm = layer_norm},
+         .rows = 7,
+         .seed = 3});
     s.accumulate(data, 0, 7);
     const std::vector<double> gradients = test::copy_of(s.gradients());
     for (std::size_t i = 0; i < gradients.size(); ++i) {

@@ -7,7 +7,8 @@
 
 namespace penstock::train {
 
-// Activations and their derivatives as functions of the output y, once for both devices. A NaN stays a NaN.
+// Activations and their derivatives, once for both devices, as functions of the output y where they can be. A NaN stays
+// a NaN.
 
 struct identity_activation {
   template <class T>
@@ -55,7 +56,29 @@ struct sigmoid_activation {
   }
 };
 
-/// Calls `f` with the function object of `kind`.
+/// x times the normal distribution's function (Hendrycks and Gimpel, "Gaussian error linear units", 2016). Its
+/// derivative is one of the input.
+struct gelu_activation {
+  template <class T>
+  PENSTOCK_HOST_DEVICE T operator()(T x) const noexcept {
+    return x * below(x);
+  }
+  template <class T>
+  PENSTOCK_HOST_DEVICE static T gradient_at(T x, T dy) noexcept {
+    using std::exp;
+    const T density = exp(T(-0.5) * x * x) * T(0.39894228040143267794);  // 1 / sqrt(2 pi)
+    return dy * (below(x) + x * density);
+  }
+
+ private:
+  template <class T>
+  PENSTOCK_HOST_DEVICE static T below(T x) noexcept {
+    using std::erf;
+    return T(0.5) * (T(1) + erf(x * T(0.70710678118654752440)));
+  }
+};
+
+/// Calls `f` with the function object of `kind`, one whose derivative is a function of its output.
 template <class F>
 void visit_activation(activation kind, F&& f) {
   switch (kind) {
@@ -63,6 +86,7 @@ void visit_activation(activation kind, F&& f) {
     case activation::relu: return f(relu_activation{});
     case activation::tanh: return f(tanh_activation{});
     case activation::sigmoid: return f(sigmoid_activation{});
+    case activation::gelu: return;  // a layer of its own
   }
 }
 

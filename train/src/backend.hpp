@@ -1,5 +1,6 @@
 #pragma once
 
+#include "element.hpp"
 #include "row_loss.hpp"
 #include "step_state.hpp"
 
@@ -24,6 +25,7 @@ struct product {
   bool transpose_b = false;
   bool accumulate = false;  ///< c += a b
   bool bias = false;        ///< a bias is added to each row of c, and the activation applied
+  bool gradient = false;    ///< c is a gradient, in the arithmetic type
   train::activation activation = activation::identity;
 
   friend auto operator<=>(const product&, const product&) = default;
@@ -47,9 +49,12 @@ struct taken_rows {
 
 /// The operations that are a pair: matrix products, reductions and row-wise work, on the host and on CUDA. All are in
 /// stream order, do not block, allocate nothing after the first call of each shape, and give the same bits every time.
-template <class T>
+/// Activations are of type S; weights, gradients and sums are in its arithmetic.
+template <class S>
 class backend {
  public:
+  using T = arithmetic<S>;
+
   virtual ~backend() = default;
 
   /// Runs `work`, which calls the functions below, where it belongs (the host's own threads).
@@ -59,11 +64,13 @@ class backend {
   /// replayed as one graph. What changes from call to call it must read from the device's memory.
   virtual void replay(std::size_t key, const std::function<void()>& work) = 0;
 
-  virtual void multiply(const product& what, const T* a, const T* b, T* c, const T* bias) = 0;
+  virtual void multiply(const product& what, const S* a, const S* b, S* c, const S* bias) = 0;
+  /// For `what.gradient`: without bias and activation.
+  virtual void multiply_gradient(const product& what, const S* a, const S* b, T* c) = 0;
 
   /// Begins a pass: notes block, targets and weights in the state, and gives out = (x - mean) * scale by column.
   /// Padding and masked rows become 0; the first other row with a value that is not finite is noted.
-  virtual void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, T* out,
+  virtual void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, S* out,
                     step_state* state) = 0;
 
   /// Merges the block's values into running counts, means and sums of squared distances from the mean, column by column
@@ -73,7 +80,7 @@ class backend {
                        step_state* state) = 0;
 
   /// dy *= derivative of the activation, computed from its output y; bias_gradient (+)= the sums of dy's columns.
-  virtual void activation_gradient(activation kind, std::size_t rows, std::size_t columns, const T* y, T* dy,
+  virtual void activation_gradient(activation kind, std::size_t rows, std::size_t columns, const S* y, S* dy,
                                    T* bias_gradient, bool accumulate) = 0;
 
   /// Adds the scores of the rows that were taken to the state's running metrics, and where `gradient` their weight to
@@ -104,8 +111,8 @@ struct backend_memory {
   std::span<std::byte> column_sums;  ///< column_sum_elements()
 };
 
-template <class T>
-std::unique_ptr<backend<T>> make_backend(gpu::stream_ref stream, const stage_options& options,
+template <class S>
+std::unique_ptr<backend<S>> make_backend(gpu::stream_ref stream, const stage_options& options,
                                          const backend_memory& memory);
 
 }  // namespace penstock::train

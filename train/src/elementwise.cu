@@ -12,7 +12,7 @@
 namespace penstock::train {
 namespace {
 
-template <class T>
+template <class S, class T>
 struct sgd_update {
   const step_state* state;
   T* p;
@@ -20,6 +20,7 @@ struct sgd_update {
   T* v;
   T momentum, weight_decay;
   bool nesterov;
+  S* rounded;
 
   PENSTOCK_HOST_DEVICE void operator()(std::size_t i) const {
     if (state->blocked) return;
@@ -30,10 +31,11 @@ struct sgd_update {
       change = nesterov ? change + momentum * velocity : velocity;
     }
     p[i] -= static_cast<T>(state->learning_rate) * change;
+    if (rounded != nullptr) rounded[i] = static_cast<S>(p[i]);
   }
 };
 
-template <class T>
+template <class S, class T>
 struct adamw_update {
   const step_state* state;
   T* p;
@@ -41,6 +43,7 @@ struct adamw_update {
   T* m;
   T* v;
   T beta1, beta2, epsilon, weight_decay;
+  S* rounded;
 
   PENSTOCK_HOST_DEVICE void operator()(std::size_t i) const {
     if (state->blocked) return;
@@ -53,69 +56,121 @@ struct adamw_update {
     using std::sqrt;
     const T root = sqrt(square * static_cast<T>(state->correction2)) + epsilon;
     p[i] = p[i] - rate * weight_decay * p[i] - rate * static_cast<T>(state->correction1) * mean / root;
+    if (rounded != nullptr) rounded[i] = static_cast<S>(p[i]);
   }
 };
 
-template <class T>
+template <class S>
+struct rounded_value {
+  const arithmetic<S>* from;
+  S* to;
+  PENSTOCK_HOST_DEVICE void operator()(std::size_t i) const { to[i] = static_cast<S>(from[i]); }
+};
+
+template <class S>
 struct dropped_value {
+  using T = arithmetic<S>;
   const step_state* state;
   std::uint64_t seed, layer, width, threshold;  // of 2^32: values with fewer random bits are dropped
   T scale;
-  const T* from;
-  T* to;
+  const S* from;
+  S* to;
 
   PENSTOCK_HOST_DEVICE void operator()(std::size_t i) const {
     using gpu::mix;
     const std::uint64_t element = state->block.first_row * width + i;
     const std::uint64_t bits = mix(mix(mix(mix(seed) + state->progress.steps) + layer) + element);
-    to[i] = (bits >> 32) < threshold ? T(0) : from[i] * scale;
+    to[i] = static_cast<S>((bits >> 32) < threshold ? T(0) : static_cast<T>(from[i]) * scale);
   }
 };
 
-template <class T, class F>
-struct activation_in_place {
-  T* values;
+template <class S, class F>
+struct activated_value {
+  using T = arithmetic<S>;
   F f;
-  PENSTOCK_HOST_DEVICE void operator()(std::size_t i) const { values[i] = f(values[i]); }
+  const S* x;
+  S* y;
+  PENSTOCK_HOST_DEVICE void operator()(std::size_t i) const { y[i] = static_cast<S>(f(static_cast<T>(x[i]))); }
+};
+
+template <class S, class F>
+struct activated_gradient {
+  using T = arithmetic<S>;
+  const S *y, *dy;
+  S* dx;
+  PENSTOCK_HOST_DEVICE void operator()(std::size_t i) const {
+    dx[i] = static_cast<S>(F::gradient(static_cast<T>(y[i]), static_cast<T>(dy[i])));
+  }
+};
+
+template <class S>
+struct gelu_gradient {
+  using T = arithmetic<S>;
+  const S *x, *dy;
+  S* dx;
+  PENSTOCK_HOST_DEVICE void operator()(std::size_t i) const {
+    dx[i] = static_cast<S>(gelu_activation::gradient_at(static_cast<T>(x[i]), static_cast<T>(dy[i])));
+  }
 };
 
 }  // namespace
 
-template <class T>
-void drop(gpu::stream_ref stream, const drop_key& key, std::size_t width, std::size_t count, const T* from, T* to) {
+template <class S>
+void round_values(gpu::stream_ref stream, std::size_t count, const arithmetic<S>* from, S* to) {
+  for_each_index(stream, count, rounded_value<S>{from, to});
+}
+
+template <class S>
+void drop(gpu::stream_ref stream, const drop_key& key, std::size_t width, std::size_t count, const S* from, S* to) {
   const auto threshold = static_cast<std::uint64_t>(key.probability * 4294967296.0);
   for_each_index(stream, count,
-                 dropped_value<T>{key.state, key.seed, key.layer, width, threshold,
-                                  static_cast<T>(1 / (1 - key.probability)), from, to});
+                 dropped_value<S>{key.state, key.seed, key.layer, width, threshold,
+                                  static_cast<arithmetic<S>>(1 / (1 - key.probability)), from, to});
 }
-template void drop(gpu::stream_ref, const drop_key&, std::size_t, std::size_t, const float*, float*);
-template void drop(gpu::stream_ref, const drop_key&, std::size_t, std::size_t, const double*, double*);
 
-template <class T>
-void activate(gpu::stream_ref stream, activation kind, std::size_t count, T* values) {
-  visit_activation(kind, [&](auto f) {
-    for_each_index(stream, count, activation_in_place<T, decltype(f)>{values, f});
-  });
+template <class S>
+void activate(gpu::stream_ref stream, activation kind, std::size_t count, const S* x, S* y) {
+  const auto apply = [&](auto f) { for_each_index(stream, count, activated_value<S, decltype(f)>{f, x, y}); };
+  if (kind == activation::gelu) return apply(gelu_activation{});
+  visit_activation(kind, apply);
 }
-template void activate(gpu::stream_ref, activation, std::size_t, float*);
-template void activate(gpu::stream_ref, activation, std::size_t, double*);
 
-template <class T>
+template <class S>
+void activate_gradient(gpu::stream_ref stream, activation kind, std::size_t count, const S* x, const S* y, const S* dy,
+                       S* dx) {
+  if (kind == activation::gelu) return for_each_index(stream, count, gelu_gradient<S>{x, dy, dx});
+  visit_activation(kind, [&](auto f) { for_each_index(stream, count, activated_gradient<S, decltype(f)>{y, dy, dx}); });
+}
+
+#define PENSTOCK_INSTANTIATE(S)                                                                                \
+  template void drop(gpu::stream_ref, const drop_key&, std::size_t, std::size_t, const S*, S*);                \
+  template void activate(gpu::stream_ref, activation, std::size_t, const S*, S*);                              \
+  template void activate_gradient(gpu::stream_ref, activation, std::size_t, const S*, const S*, const S*, S*); \
+  template void round_values(gpu::stream_ref, std::size_t, const arithmetic<S>*, S*);
+PENSTOCK_INSTANTIATE(float)
+PENSTOCK_INSTANTIATE(double)
+PENSTOCK_INSTANTIATE(bfloat16)
+#undef PENSTOCK_INSTANTIATE
+
+template <class S, class T>
 void optimizer_step(gpu::stream_ref stream, const optimizer_options& optimizer, const step_state* state,
-                    std::size_t count, T* parameters, const T* gradients, T* first, T* second) {
+                    std::size_t count, T* parameters, const T* gradients, T* first, T* second, S* rounded) {
   if (const auto* o = std::get_if<sgd>(&optimizer))
     return for_each_index(stream, count,
-                          sgd_update<T>{state, parameters, gradients, first, static_cast<T>(o->momentum),
-                                        static_cast<T>(o->weight_decay), o->nesterov});
+                          sgd_update<S, T>{state, parameters, gradients, first, static_cast<T>(o->momentum),
+                                           static_cast<T>(o->weight_decay), o->nesterov, rounded});
   const auto& o = std::get<adamw>(optimizer);
-  for_each_index(stream, count,
-                 adamw_update<T>{state, parameters, gradients, first, second, static_cast<T>(o.beta1),
-                                 static_cast<T>(o.beta2), static_cast<T>(o.epsilon), static_cast<T>(o.weight_decay)});
+  for_each_index(
+      stream, count,
+      adamw_update<S, T>{state, parameters, gradients, first, second, static_cast<T>(o.beta1), static_cast<T>(o.beta2),
+                         static_cast<T>(o.epsilon), static_cast<T>(o.weight_decay), rounded});
 }
 
 template void optimizer_step(gpu::stream_ref, const optimizer_options&, const step_state*, std::size_t, float*,
-                             const float*, float*, float*);
+                             const float*, float*, float*, float*);
 template void optimizer_step(gpu::stream_ref, const optimizer_options&, const step_state*, std::size_t, double*,
-                             const double*, double*, double*);
+                             const double*, double*, double*, double*);
+template void optimizer_step(gpu::stream_ref, const optimizer_options&, const step_state*, std::size_t, float*,
+                             const float*, float*, float*, bfloat16*);
 
 }  // namespace penstock::train

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "element.hpp"
 #include "step_state.hpp"
 
 #include <penstock/gpu/stream.hpp>
@@ -12,10 +13,15 @@
 namespace penstock::train {
 
 /// The optimizer over all parameters in one launch, after begin_update(); `first` and `second` are null where the
-/// optimizer keeps no such moment. Changes nothing where the state is blocked.
-template <class T>
+/// optimizer keeps no such moment. `rounded` takes the new parameters too, unless null. Changes nothing where the state
+/// is blocked.
+template <class S, class T>
 void optimizer_step(gpu::stream_ref stream, const optimizer_options& optimizer, const step_state* state,
-                    std::size_t count, T* parameters, const T* gradients, T* first, T* second);
+                    std::size_t count, T* parameters, const T* gradients, T* first, T* second, S* rounded);
+
+/// to[i] = from[i], rounded.
+template <class S>
+void round_values(gpu::stream_ref stream, std::size_t count, const arithmetic<S>* from, S* to);
 
 /// What decides which values are dropped.
 struct drop_key {
@@ -26,11 +32,14 @@ struct drop_key {
 };
 
 /// to[i] = from[i] / (1 - probability), or 0 where it is dropped; `width` values a row.
-template <class T>
-void drop(gpu::stream_ref stream, const drop_key& key, std::size_t width, std::size_t count, const T* from, T* to);
+template <class S>
+void drop(gpu::stream_ref stream, const drop_key& key, std::size_t width, std::size_t count, const S* from, S* to);
 
-/// values[i] = activation(values[i]).
-template <class T>
-void activate(gpu::stream_ref stream, activation kind, std::size_t count, T* values);
+/// y[i] = activation(x[i]), which may be in place; dx[i] = dy[i] times its derivative.
+template <class S>
+void activate(gpu::stream_ref stream, activation kind, std::size_t count, const S* x, S* y);
+template <class S>
+void activate_gradient(gpu::stream_ref stream, activation kind, std::size_t count, const S* x, const S* y, const S* dy,
+                       S* dx);
 
 }  // namespace penstock::train

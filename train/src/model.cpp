@@ -10,7 +10,7 @@ namespace penstock::train {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> activation_names{"identity", "relu", "tanh", "sigmoid"};
+constexpr std::array<std::string_view, 5> activation_names{"identity", "relu", "tanh", "sigmoid", "gelu"};
 
 }  // namespace
 
@@ -26,7 +26,7 @@ activation parse_activation(std::string_view name) {
 std::size_t parameters(const mlp_options& model) noexcept {
   std::size_t count = 0, inputs = model.inputs;
   for (const std::size_t outputs : model.hidden) {
-    count += (inputs + 1) * outputs;
+    count += (inputs + 1) * outputs + (model.layer_norm ? 2 * outputs : 0);
     inputs = outputs;
   }
   return count + (inputs + 1) * model.outputs;
@@ -35,7 +35,8 @@ std::size_t parameters(const mlp_options& model) noexcept {
 std::string to_text(const mlp_options& model) {
   std::string text = fmt::format("{}", model.inputs);
   for (const std::size_t outputs : model.hidden) text += fmt::format("-{}", outputs);
-  text = fmt::format("{}-{}, {}", text, model.outputs, name_of(model.activation));
+  text =
+      fmt::format("{}-{}, {}{}", text, model.outputs, model.layer_norm ? "LayerNorm, " : "", name_of(model.activation));
   return model.dropout > 0 ? fmt::format("{}, dropout {}", text, model.dropout) : text;
 }
 

@@ -1,71 +1,85 @@
 #include "network.hpp"
 
+#include "activation_layer.hpp"
 #include "dense.hpp"
 #include "dropout.hpp"
+#include "layer_norm.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
 
 namespace penstock::train {
 namespace {
 
 std::string activation_name(std::size_t layer) { return fmt::format("train: activations of layer {}", layer); }
+std::string scratch_name(std::size_t layer) { return fmt::format("train: scratch of layer {}", layer); }
+constexpr const char* rounded_name = "train: parameters, rounded";
 constexpr std::array change_names{"train: gradients of activations, even", "train: gradients of activations, odd"};
 
 }  // namespace
 
-template <class T>
-network<T>::network(std::vector<std::unique_ptr<layer<T>>> layers)
+template <class S>
+network<S>::network(std::vector<std::unique_ptr<layer<S>>> layers)
     : layers_(std::move(layers)), outputs_(layers_.size()), changes_(layers_.size()) {
   for (const auto& l : layers_) parameters_ += parameter_elements(*l);
 }
 
-template <class T>
-std::size_t network<T>::widest() const noexcept {
+template <class S>
+std::size_t network<S>::widest() const noexcept {
   std::size_t widest = 0;
   for (const auto& l : layers_) widest = std::max(widest, l->outputs());
   return widest;
 }
 
-template <class T>
-void network<T>::plan(std::size_t rows, gpu::ledger& ledger) const {
+template <class S>
+void network<S>::plan(std::size_t rows, gpu::ledger& ledger) const {
   using gpu::memory_kind;
   const std::size_t bytes = parameters_ * sizeof(T);
   ledger.add(memory_kind::device, "train: parameters", bytes, fmt::format("{} of {} bytes", parameters_, sizeof(T)));
   ledger.add(memory_kind::device, "train: gradients", bytes, "sums over the rows of a step");
+  if (!std::is_same_v<S, T>)
+    ledger.add(memory_kind::device, rounded_name, parameters_ * sizeof(S),
+               fmt::format("{} of {} bytes", parameters_, sizeof(S)));
   std::array<std::size_t, 2> changes{};
   for (std::size_t n = 0; n < layers_.size(); ++n) {
     const std::size_t width = layers_[n]->outputs();
-    ledger.add(memory_kind::device, activation_name(n), rows * width * sizeof(T),
+    ledger.add(memory_kind::device, activation_name(n), rows * width * sizeof(S),
                fmt::format("{} rows of {}", rows, width));
+    if (const std::size_t own = layers_[n]->scratch_elements(rows); own != 0)
+      ledger.add(memory_kind::device, scratch_name(n), own * sizeof(T));
     if (n + 1 < layers_.size()) changes[n % 2] = std::max(changes[n % 2], width);
   }
   for (std::size_t parity = 0; parity < 2; ++parity)
     if (changes[parity] != 0)
-      ledger.add(memory_kind::device, change_names[parity], rows * changes[parity] * sizeof(T),
+      ledger.add(memory_kind::device, change_names[parity], rows * changes[parity] * sizeof(S),
                  fmt::format("{} rows of {}", rows, changes[parity]));
 }
 
-template <class T>
-void network<T>::bind(const gpu::memory& memory) {
-  const auto at = [&](const std::string& name) {
-    return reinterpret_cast<T*>(memory.at(gpu::memory_kind::device, name).data());
-  };
-  parameter_data_ = at("train: parameters");
-  gradient_data_ = at("train: gradients");
+template <class S>
+void network<S>::bind(const gpu::memory& memory) {
+  const auto at = [&](const std::string& name) { return memory.at(gpu::memory_kind::device, name).data(); };
+  parameter_data_ = reinterpret_cast<T*>(at("train: parameters"));
+  gradient_data_ = reinterpret_cast<T*>(at("train: gradients"));
+  const S* factors = nullptr;
+  if constexpr (std::is_same_v<S, T>)
+    factors = parameter_data_;
+  else
+    factors = rounded_data_ = reinterpret_cast<S*>(at(rounded_name));
   std::size_t first = 0;
   for (std::size_t n = 0; n < layers_.size(); ++n) {
-    layers_[n]->bind(parameter_data_ + first, gradient_data_ + first);
+    T* const scratch = layers_[n]->scratch_elements(1) != 0 ? reinterpret_cast<T*>(at(scratch_name(n))) : nullptr;
+    layers_[n]->bind(factors + first, gradient_data_ + first, scratch);
     first += parameter_elements(*layers_[n]);
-    outputs_[n] = at(activation_name(n));
-    changes_[n] = n + 1 < layers_.size() ? at(change_names[n % 2]) : outputs_[n];
+    outputs_[n] = reinterpret_cast<S*>(at(activation_name(n)));
+    changes_[n] = n + 1 < layers_.size() ? reinterpret_cast<S*>(at(change_names[n % 2])) : outputs_[n];
   }
 }
 
-template <class T>
-T* network<T>::forward(const pass<T>& p, const T* x) {
+template <class S>
+S* network<S>::forward(const pass<S>& p, const S* x) {
   for (std::size_t n = 0; n < layers_.size(); ++n) {
     layers_[n]->forward(p, x, outputs_[n]);
     x = outputs_[n];
@@ -73,29 +87,36 @@ T* network<T>::forward(const pass<T>& p, const T* x) {
   return outputs_.back();
 }
 
-template <class T>
-void network<T>::backward(const pass<T>& p, const T* x, bool accumulate) {
+template <class S>
+void network<S>::backward(const pass<S>& p, const S* x, bool accumulate) {
   for (std::size_t n = layers_.size(); n-- > 0;)
     layers_[n]->backward(p, n > 0 ? outputs_[n - 1] : x, outputs_[n], changes_[n], n > 0 ? changes_[n - 1] : nullptr,
                          accumulate);
 }
 
-template <class T>
-network<T> make_network(const mlp_options& model) {
-  std::vector<std::unique_ptr<layer<T>>> layers;
+template <class S>
+network<S> make_network(const mlp_options& model) {
+  std::vector<std::unique_ptr<layer<S>>> layers;
   std::size_t inputs = model.inputs;
   for (const std::size_t outputs : model.hidden) {
-    layers.push_back(std::make_unique<dense<T>>(inputs, outputs, model.activation));
-    if (model.dropout > 0) layers.push_back(std::make_unique<dropout<T>>(outputs, model.dropout, layers.size()));
+    // An activation whose derivative is a function of its output follows the product in the same place.
+    const bool apart = model.layer_norm || model.activation == activation::gelu;
+    layers.push_back(
+        std::make_unique<dense<S>>(inputs, outputs, apart ? activation::identity : model.activation, model.activation));
+    if (model.layer_norm) layers.push_back(std::make_unique<layer_norm<S>>(outputs));
+    if (apart) layers.push_back(std::make_unique<activation_layer<S>>(outputs, model.activation));
+    if (model.dropout > 0) layers.push_back(std::make_unique<dropout<S>>(outputs, model.dropout, layers.size()));
     inputs = outputs;
   }
-  layers.push_back(std::make_unique<dense<T>>(inputs, model.outputs, activation::identity));
-  return network<T>(std::move(layers));
+  layers.push_back(std::make_unique<dense<S>>(inputs, model.outputs, activation::identity, activation::identity));
+  return network<S>(std::move(layers));
 }
 
 template class network<float>;
 template class network<double>;
+template class network<bfloat16>;
 template network<float> make_network(const mlp_options&);
 template network<double> make_network(const mlp_options&);
+template network<bfloat16> make_network(const mlp_options&);
 
 }  // namespace penstock::train

@@ -13,41 +13,46 @@ namespace penstock::train {
 
 /// Layers in a row, with the memory between them: each layer's output is kept for backward, gradients of outputs go
 /// back and forth between two buffers.
-template <class T>
+template <class S>
 class network {
  public:
-  explicit network(std::vector<std::unique_ptr<layer<T>>> layers);
+  using T = arithmetic<S>;
+
+  explicit network(std::vector<std::unique_ptr<layer<S>>> layers);
 
   std::size_t inputs() const noexcept { return layers_.front()->inputs(); }
   std::size_t outputs() const noexcept { return layers_.back()->outputs(); }
   /// The largest number of outputs of a layer.
   std::size_t widest() const noexcept;
   std::size_t parameters() const noexcept { return parameters_; }
-  const std::vector<std::unique_ptr<layer<T>>>& layers() const noexcept { return layers_; }
+  const std::vector<std::unique_ptr<layer<S>>>& layers() const noexcept { return layers_; }
 
   /// Adds the memory for `rows` rows: parameters, gradients, activations.
   void plan(std::size_t rows, gpu::ledger& ledger) const;
   void bind(const gpu::memory& memory);
 
   /// The logits of the rows of the pass.
-  T* forward(const pass<T>& p, const T* x);
+  S* forward(const pass<S>& p, const S* x);
   /// Backward from the gradient of the logits, which lies where forward() gave them.
-  void backward(const pass<T>& p, const T* x, bool accumulate);
+  void backward(const pass<S>& p, const S* x, bool accumulate);
 
   T* parameter_data() const noexcept { return parameter_data_; }
   T* gradient_data() const noexcept { return gradient_data_; }
+  /// The parameters as products take them, to be kept equal to the parameters; null where they are the same.
+  S* rounded_data() const noexcept { return rounded_data_; }
 
  private:
-  std::vector<std::unique_ptr<layer<T>>> layers_;
+  std::vector<std::unique_ptr<layer<S>>> layers_;
   std::size_t parameters_ = 0;
   T* parameter_data_ = nullptr;
   T* gradient_data_ = nullptr;
-  std::vector<T*> outputs_;
-  std::vector<T*> changes_;  // gradient of each layer's output; the last one's takes the place of the logits
+  S* rounded_data_ = nullptr;
+  std::vector<S*> outputs_;
+  std::vector<S*> changes_;  // gradient of each layer's output; the last one's takes the place of the logits
 };
 
 /// The layers of a multilayer perceptron.
-template <class T>
-network<T> make_network(const mlp_options& model);
+template <class S>
+network<S> make_network(const mlp_options& model);
 
 }  // namespace penstock::train

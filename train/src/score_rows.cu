@@ -90,5 +90,6 @@ void score_rows(gpu::stream_ref stream, const planned_loss<arithmetic<S>>& plann
 
 template void score_rows(gpu::stream_ref, const planned_loss<float>&, std::size_t, float*, bool, step_state*);
 template void score_rows(gpu::stream_ref, const planned_loss<double>&, std::size_t, double*, bool, step_state*);
+template void score_rows(gpu::stream_ref, const planned_loss<float>&, std::size_t, bfloat16*, bool, step_state*);
 
 }  // namespace penstock::train

@@ -22,6 +22,7 @@ std::unique_ptr<stage::impl> make_impl(gpu::stream_ref stream, const stage_optio
                                        std::shared_ptr<gpu::memory> memory) {
   check(options);
   if (options.compute == type::float64) return make_typed_stage<double>(stream, options, std::move(memory));
+  if (options.precision == precision::bf16) return make_typed_stage<bfloat16>(stream, options, std::move(memory));
   return make_typed_stage<float>(stream, options, std::move(memory));
 }
 
@@ -111,6 +112,7 @@ void stage::read_state(const state_item& item, std::size_t offset, std::byte* to
 
 void stage::write_state(const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes) {
   impl_->write(item.data + offset, from, bytes);
+  impl_->changed();
 }
 
 void stage::set_steps(std::uint64_t steps, std::uint64_t skipped) {

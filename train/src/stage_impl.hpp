@@ -20,6 +20,8 @@ struct stage::impl {
   virtual void update(double learning_rate) = 0;
   virtual void discard() = 0;
   virtual void reset(const metrics& start) = 0;
+  /// The parameters were written from outside.
+  virtual void changed() noexcept = 0;
   virtual void observe(const void* x, const row_block& block) = 0;
   virtual void set_normalisation(const input_statistics& statistics) = 0;
 
@@ -74,8 +76,8 @@ struct stage::impl {
   train::progress latest;
 };
 
-/// The stage that computes in T.
-template <class T>
+/// The stage whose activations are of type S.
+template <class S>
 std::unique_ptr<stage::impl> make_typed_stage(gpu::stream_ref stream, const stage_options& options,
                                               std::shared_ptr<gpu::memory> memory);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <stdexcept>
 
@@ -14,9 +15,10 @@ using gpu::memory_kind;
 // What OpenBLAS keeps for each thread that computes: its own panels of both factors, touched as far as products need.
 constexpr std::size_t blas_bytes_per_thread = std::size_t{4} << 20;
 
-template <class T>
+template <class S>
 gpu::ledger plan_typed(gpu::device d, const stage_options& options) {
-  const network<T> model = make_network<T>(options.model);
+  using T = arithmetic<S>;
+  const network<S> model = make_network<S>(options.model);
   const std::size_t rows = options.rows, inputs = options.model.inputs, bytes = model.parameters() * sizeof(T);
   gpu::ledger ledger;
   model.plan(rows, ledger);
@@ -24,7 +26,7 @@ gpu::ledger plan_typed(gpu::device d, const stage_options& options) {
   const std::string owner(name_of(options.optimizer));
   if (kept > 0) ledger.add(memory_kind::device, stage_items::first_moment, bytes, owner);
   if (kept > 1) ledger.add(memory_kind::device, stage_items::second_moment, bytes, owner);
-  ledger.add(memory_kind::device, stage_items::input, rows * inputs * sizeof(T),
+  ledger.add(memory_kind::device, stage_items::input, rows * inputs * sizeof(S),
              fmt::format("{} rows of {}", rows, inputs));
   ledger.add(memory_kind::device, stage_items::mean, inputs * sizeof(T));
   ledger.add(memory_kind::device, stage_items::scale, inputs * sizeof(T));
@@ -115,13 +117,22 @@ void check(const stage_options& options) {
   check(options.optimizer);
 }
 
-std::string_view name_of(precision p) noexcept { return p == precision::tf32 ? "tf32" : "float32"; }
+std::string_view name_of(precision p) noexcept {
+  constexpr std::array<std::string_view, 3> names{"float32", "tf32", "bf16"};
+  return names[static_cast<std::size_t>(p)];
+}
+
+precision parse_precision(std::string_view name) {
+  for (const auto p : {precision::float32, precision::tf32, precision::bf16})
+    if (name_of(p) == name) return p;
+  throw std::invalid_argument(fmt::format("'{}' is no precision; there are float32, tf32 and bf16", name));
+}
 
 gpu::ledger plan(gpu::device d, const stage_options& options) {
   check(options);
-  if (d.is_host() && options.precision != precision::float32)
-    throw std::invalid_argument(fmt::format("the host has no {} arithmetic; compute in float32, or on a CUDA device",
-                                            name_of(options.precision)));
+  if (d.is_host() && options.precision == precision::tf32)
+    throw std::invalid_argument("the host has no tf32 arithmetic; compute in float32, or on a CUDA device");
+  if (options.precision == precision::bf16) return plan_typed<bfloat16>(d, options);
   return options.compute == type::float64 ? plan_typed<double>(d, options) : plan_typed<float>(d, options);
 }
 

@@ -6,17 +6,20 @@
 
 #include <functional>
 #include <stdexcept>
+#include <type_traits>
 
 namespace penstock::train {
 namespace {
 
-template <class T>
+template <class S>
 class typed_stage final : public stage::impl {
  public:
+  using T = arithmetic<S>;
+
   typed_stage(gpu::stream_ref s, const stage_options& o, std::shared_ptr<gpu::memory> m)
-      : impl(s, o, std::move(m)), network_(make_network<T>(o.model)) {
+      : impl(s, o, std::move(m)), network_(make_network<S>(o.model)) {
     network_.bind(*memory);
-    input_ = at(stage_items::input);
+    input_ = reinterpret_cast<S*>(at(stage_items::input));
     mean_ = at(stage_items::mean);
     scale_ = at(stage_items::scale);
     plan_loss();
@@ -24,7 +27,7 @@ class typed_stage final : public stage::impl {
     const std::size_t kept = moments(o.optimizer);
     if (kept > 0) first_ = at(stage_items::first_moment);
     if (kept > 1) second_ = at(stage_items::second_moment);
-    backend_ = make_backend<T>(s, o, workspaces(*memory));
+    backend_ = make_backend<S>(s, o, workspaces(*memory));
     list_state();
     start();
   }
@@ -34,11 +37,14 @@ class typed_stage final : public stage::impl {
                              static_cast<const T*>(batch.x),
                              batch.targets,
                              static_cast<const T*>(batch.weights)};
-    const auto take = [&] { backend_->take(rows, options.model.inputs, mean_, scale_, input_, state); };
+    const auto take = [&] {
+      if (stale_) round_parameters();
+      backend_->take(rows, options.model.inputs, mean_, scale_, input_, state);
+    };
     // The same launches every time, but for the first pass of a step, which sets the gradients that later ones add to.
     const auto rest = [&] {
-      const train::pass<T> through{*backend_, stream, state, options.seed, batch.rows, gradient};
-      T* const outputs = network_.forward(through, input_);
+      const train::pass<S> through{*backend_, stream, state, options.seed, batch.rows, gradient};
+      S* const outputs = network_.forward(through, input_);
       score_rows(stream, loss_, batch.rows, outputs, gradient, state);
       backend_->add_scores(loss_.scores, gradient, state);
       if (gradient) network_.backward(through, input_, accumulated_);
@@ -60,7 +66,7 @@ class typed_stage final : public stage::impl {
         backend_->square_gradients(network_.parameters(), network_.gradient_data(), norm_sums_, state);
       backend_->begin_update(rule, state);
       optimizer_step(stream, options.optimizer, state, network_.parameters(), network_.parameter_data(),
-                     network_.gradient_data(), first_, second_);
+                     network_.gradient_data(), first_, second_, network_.rounded_data());
     };
     backend_->run(std::cref(work));
     accumulated_ = false;
@@ -76,6 +82,8 @@ class typed_stage final : public stage::impl {
     const auto work = [&] { backend_->reset(start, options.non_finite == non_finite::skip, state); };
     backend_->run(std::cref(work));
   }
+
+  void changed() noexcept override { stale_ = true; }
 
   void observe(const void* x, const row_block& block) override {
     const std::size_t n = options.model.inputs;
@@ -97,6 +105,12 @@ class typed_stage final : public stage::impl {
 
  private:
   T* at(const char* name) const { return reinterpret_cast<T*>(memory->at(gpu::memory_kind::device, name).data()); }
+
+  void round_parameters() {
+    if constexpr (!std::is_same_v<S, T>)
+      round_values<S>(stream, network_.parameters(), network_.parameter_data(), network_.rounded_data());
+    stale_ = false;
+  }
 
   /// Writes value_of(i) for i < count through the staging memory.
   template <class F>
@@ -161,7 +175,7 @@ class typed_stage final : public stage::impl {
     const std::span<T> values(reinterpret_cast<T*>(staging.data()), staging.size() / sizeof(T));
     T* to = network_.parameter_data();
     for (std::size_t n = 0; n < network_.layers().size(); ++n) {
-      const layer<T>& l = *network_.layers()[n];
+      const layer<S>& l = *network_.layers()[n];
       const auto shapes = l.parameters();
       for (std::size_t number = 0; number < shapes.size(); ++number) {
         std::size_t elements = 1;
@@ -177,9 +191,9 @@ class typed_stage final : public stage::impl {
     }
   }
 
-  network<T> network_;
-  std::unique_ptr<backend<T>> backend_;
-  T* input_ = nullptr;
+  network<S> network_;
+  std::unique_ptr<backend<S>> backend_;
+  S* input_ = nullptr;
   T* mean_ = nullptr;
   T* scale_ = nullptr;
   planned_loss<T> loss_;
@@ -187,18 +201,21 @@ class typed_stage final : public stage::impl {
   T* second_ = nullptr;
   double* norm_sums_ = nullptr;
   bool accumulated_ = false;
+  bool stale_ = true;  // parameters were set: their rounded copy is yet to follow
 };
 
 }  // namespace
 
-template <class T>
+template <class S>
 std::unique_ptr<stage::impl> make_typed_stage(gpu::stream_ref stream, const stage_options& options,
                                               std::shared_ptr<gpu::memory> memory) {
-  return std::make_unique<typed_stage<T>>(stream, options, std::move(memory));
+  return std::make_unique<typed_stage<S>>(stream, options, std::move(memory));
 }
 template std::unique_ptr<stage::impl> make_typed_stage<float>(gpu::stream_ref, const stage_options&,
                                                               std::shared_ptr<gpu::memory>);
 template std::unique_ptr<stage::impl> make_typed_stage<double>(gpu::stream_ref, const stage_options&,
                                                                std::shared_ptr<gpu::memory>);
+template std::unique_ptr<stage::impl> make_typed_stage<bfloat16>(gpu::stream_ref, const stage_options&,
+                                                                 std::shared_ptr<gpu::memory>);
 
 }  // namespace penstock::train

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes losses.json: what PyTorch computes in float64, for the tests of train. Needs torch; run it in its folder."""
+"""Writes losses.json and trajectories.json: what PyTorch computes in float64, for the tests of train. Needs torch; run it in its folder."""
 
 import json
 
@@ -64,6 +64,52 @@ def losses():
     yield case("huber", {"delta": 1.5}, z, values, mean(F.huber_loss, values, delta=1.5), row_weights)
 
 
+STEPS, KEPT, BATCH = 100, (0, 1, 2, 5, 10, 50, 99), 16
+
+
+def trajectory(name, model, loss, weight, optimizer, x, targets, clip=0.0):
+    """Training on batches of 16 rows in turn. Kept: every loss, and at some steps parameters and their mean gradient."""
+    def flat(values):
+        return torch.cat([v.detach().reshape(-1) for v in values]).tolist()
+
+    losses, steps = [], {}
+    for step in range(STEPS):
+        rows = torch.arange(step * BATCH, (step + 1) * BATCH) % len(x)
+        optimizer.zero_grad()
+        mean = (loss(model(x[rows]), targets[rows])).sum() / weight(targets[rows])
+        mean.backward()
+        if step in KEPT:
+            steps[step] = {"parameters": flat(model.parameters()),
+                           "gradient": flat(p.grad for p in model.parameters())}
+        if clip:
+            norm = torch.sqrt(sum((p.grad ** 2).sum() for p in model.parameters()))
+            for p in model.parameters():
+                p.grad *= min(1.0, clip / norm.item())
+        optimizer.step()
+        losses.append(mean.item())
+    return {"name": name, "x": x.tolist(), "targets": targets.tolist(), "losses": losses,
+            "last": flat(model.parameters()), "steps": [{"step": step, **kept} for step, kept in steps.items()]}
+
+
+def trajectories():
+    x = torch.randn(80, 6)
+    labels = (x[:, :4] + torch.randn(80, 4)).argmax(1)
+    class_weights = torch.tensor([1, 0.5, 2, 1.5])
+    model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.ReLU(), torch.nn.Linear(8, 5), torch.nn.ReLU(),
+                                torch.nn.Linear(5, 4))
+    yield trajectory("relu, softmax, adamw", model,
+                     lambda z, y: F.cross_entropy(z, y, reduction="none", weight=class_weights, label_smoothing=0.1),
+                     lambda y: class_weights[y].sum(), torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.05),
+                     x, labels)
+    values = torch.stack([x[:, 0] * x[:, 1], torch.sin(x[:, 2]), x.sum(1)], 1)
+    model = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.LayerNorm(8), torch.nn.GELU(), torch.nn.Linear(8, 5),
+                                torch.nn.LayerNorm(5), torch.nn.GELU(), torch.nn.Linear(5, 3))
+    yield trajectory("LayerNorm, gelu, mse, nesterov, clipped", model,
+                     lambda z, y: F.mse_loss(z, y, reduction="none").mean(1), len,
+                     torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, nesterov=True, weight_decay=1e-3),
+                     x, values, clip=0.5)
+
+
 def write(name, cases):
     """One case a line."""
     with open(name, "w", encoding="ascii") as file:
@@ -73,3 +119,4 @@ def write(name, cases):
 
 
 write("losses.json", losses())
+write("trajectories.json", trajectories())

@@ -13,9 +13,11 @@
 namespace penstock::train {
 namespace {
 
-template <class T>
-class cuda_backend final : public backend<T> {
+template <class S>
+class cuda_backend final : public backend<S> {
  public:
+  using T = arithmetic<S>;
+
   cuda_backend(gpu::stream_ref stream, precision arithmetic, const backend_memory& memory)
       : stream_(stream),
         ordinal_(stream.device().ordinal()),
@@ -32,16 +34,19 @@ class cuda_backend final : public backend<T> {
     graphs_.at(key).run(stream_.native(), work);
   }
 
-  void multiply(const product& what, const T* a, const T* b, T* c, const T* bias) override {
+  void multiply(const product& what, const S* a, const S* b, S* c, const S* bias) override {
     if (what.activation == activation::identity || what.activation == activation::relu)
       return products_.multiply(stream_.native(), what, a, b, c, bias);
     // cuBLASLt has no epilogue for these.
     product sums = what;
     sums.activation = activation::identity;
     products_.multiply(stream_.native(), sums, a, b, c, bias);
-    activate(stream_, what.activation, what.rows * what.columns, c);
+    activate<S>(stream_, what.activation, what.rows * what.columns, c, c);
   }
-  void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, T* out,
+  void multiply_gradient(const product& what, const S* a, const S* b, T* c) override {
+    products_.multiply(stream_.native(), what, a, b, c, nullptr);
+  }
+  void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, S* out,
             step_state* state) override {
     cuda::take(stream_.native(), rows, columns, mean, scale, out, state);
   }
@@ -49,7 +54,7 @@ class cuda_backend final : public backend<T> {
                step_state* state) override {
     cuda::observe(stream_.native(), block, columns, x, moments, state);
   }
-  void activation_gradient(activation kind, std::size_t rows, std::size_t columns, const T* y, T* dy, T* bias_gradient,
+  void activation_gradient(activation kind, std::size_t rows, std::size_t columns, const S* y, S* dy, T* bias_gradient,
                            bool accumulate) override {
     cuda::activation_gradient(stream_.native(), kind, rows, columns, y, dy, bias_gradient, accumulate, column_sums_);
   }
@@ -68,15 +73,15 @@ class cuda_backend final : public backend<T> {
   }
 
  private:
-  static cuda::products<T> made_on(int ordinal, precision arithmetic, const backend_memory& memory) {
+  static cuda::products<S> made_on(int ordinal, precision arithmetic, const backend_memory& memory) {
     const cuda::current_device current(ordinal);
-    return cuda::products<T>(memory.workspace, arithmetic);
+    return cuda::products<S>(memory.workspace, arithmetic);
   }
 
   gpu::stream_ref stream_;
   int ordinal_;
   T* column_sums_;
-  cuda::products<T> products_;
+  cuda::products<S> products_;
   std::array<cuda::replayed_work, replay_keys> graphs_;
 };
 
@@ -87,14 +92,15 @@ std::size_t column_sum_elements(gpu::device d, std::size_t rows, std::size_t wid
   return (rows + cuda::column_sum_rows - 1) / cuda::column_sum_rows * widest;
 }
 
-template <class T>
-std::unique_ptr<backend<T>> make_backend(gpu::stream_ref stream, const stage_options& options,
+template <class S>
+std::unique_ptr<backend<S>> make_backend(gpu::stream_ref stream, const stage_options& options,
                                          const backend_memory& memory) {
-  if (stream.device().is_host()) return host::make_backend<T>(options.threads);
+  if (stream.device().is_host()) return host::make_backend<S>(options.threads);
   if (options.precision != precision::float32) cuda::require_tensor_cores(stream.device(), options.precision);
-  return std::make_unique<cuda_backend<T>>(stream, options.precision, memory);
+  return std::make_unique<cuda_backend<S>>(stream, options.precision, memory);
 }
 template std::unique_ptr<backend<float>> make_backend(gpu::stream_ref, const stage_options&, const backend_memory&);
 template std::unique_ptr<backend<double>> make_backend(gpu::stream_ref, const stage_options&, const backend_memory&);
+template std::unique_ptr<backend<bfloat16>> make_backend(gpu::stream_ref, const stage_options&, const backend_memory&);
 
 }  // namespace penstock::train

@@ -11,8 +11,8 @@ constexpr unsigned tile_columns = 32;
 constexpr unsigned tile_threads = 8;  // down the rows
 
 /// Gradients through the activation, and the sums of each column over column_sum_rows rows.
-template <class F, class T>
-__global__ void activation_gradient_kernel(F f, std::size_t rows, std::size_t columns, const T* y, T* dy, T* partial) {
+template <class F, class S, class T>
+__global__ void activation_gradient_kernel(F f, std::size_t rows, std::size_t columns, const S* y, S* dy, T* partial) {
   __shared__ T sums[tile_threads][tile_columns];
   const std::size_t j = std::size_t{blockIdx.x} * tile_columns + threadIdx.x;
   const std::size_t first = std::size_t{blockIdx.y} * column_sum_rows;
@@ -20,9 +20,10 @@ __global__ void activation_gradient_kernel(F f, std::size_t rows, std::size_t co
   T sum = 0;
   if (j < columns)
     for (std::size_t i = first + threadIdx.y; i < last; i += tile_threads) {
-      const T change = f.gradient(y[i * columns + j], dy[i * columns + j]);
+      const S change =
+          static_cast<S>(f.gradient(static_cast<T>(y[i * columns + j]), static_cast<T>(dy[i * columns + j])));
       dy[i * columns + j] = change;
-      sum += change;
+      sum += static_cast<T>(change);
     }
   sums[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
@@ -43,8 +44,8 @@ __global__ void add_partial_kernel(std::size_t pieces, std::size_t columns, cons
 
 }  // namespace
 
-template <class T>
-void activation_gradient(cudaStream_t stream, activation kind, std::size_t rows, std::size_t columns, const T* y, T* dy,
+template <class S, class T>
+void activation_gradient(cudaStream_t stream, activation kind, std::size_t rows, std::size_t columns, const S* y, S* dy,
                          T* bias_gradient, bool accumulate, T* partial) {
   const std::size_t pieces = (rows + column_sum_rows - 1) / column_sum_rows;
   const dim3 grid(static_cast<unsigned>((columns + tile_columns - 1) / tile_columns), static_cast<unsigned>(pieces));
@@ -62,5 +63,7 @@ template void activation_gradient(cudaStream_t, activation, std::size_t, std::si
                                   bool, float*);
 template void activation_gradient(cudaStream_t, activation, std::size_t, std::size_t, const double*, double*, double*,
                                   bool, double*);
+template void activation_gradient(cudaStream_t, activation, std::size_t, std::size_t, const bfloat16*, bfloat16*,
+                                  float*, bool, float*);
 
 }  // namespace penstock::train::cuda

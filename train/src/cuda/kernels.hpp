@@ -9,8 +9,8 @@ namespace penstock::train::cuda {
 // Launches of kernels, on the current device in stream order. No floating-point atomics: sums have a fixed order, so
 // that the same input gives the same bits.
 
-template <class T>
-void take(cudaStream_t stream, const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, T* out,
+template <class S, class T>
+void take(cudaStream_t stream, const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, S* out,
           step_state* state);
 
 template <class T>
@@ -21,8 +21,8 @@ template <class T>
 void add_scores(cudaStream_t stream, const row_score<T>* scores, bool gradient, step_state* state);
 
 /// `partial` holds column_sum_elements() values.
-template <class T>
-void activation_gradient(cudaStream_t stream, activation kind, std::size_t rows, std::size_t columns, const T* y, T* dy,
+template <class S, class T>
+void activation_gradient(cudaStream_t stream, activation kind, std::size_t rows, std::size_t columns, const S* y, S* dy,
                          T* bias_gradient, bool accumulate, T* partial);
 
 template <class T>

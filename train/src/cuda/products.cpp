@@ -6,6 +6,8 @@
 #include <cublasLt.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <map>
 #include <type_traits>
 
@@ -28,13 +30,29 @@ using lt_description = handle<lt_traits<cublasLtMatmulDesc_t, cublasLtMatmulDesc
 using lt_layout = handle<lt_traits<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>>;
 using lt_preference = handle<lt_traits<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>>;
 
-template <class T>
-inline constexpr cudaDataType_t data_type = std::is_same_v<T, double> ? CUDA_R_64F : CUDA_R_32F;
-template <class T>
+template <class S>
+inline constexpr cudaDataType_t data_type = std::is_same_v<S, double>     ? CUDA_R_64F
+                                            : std::is_same_v<S, bfloat16> ? CUDA_R_16BF
+                                                                          : CUDA_R_32F;
+template <class S>
 cublasComputeType_t compute_type(precision arithmetic) {
-  if (std::is_same_v<T, double>) return CUBLAS_COMPUTE_64F;
+  if (std::is_same_v<S, double>) return CUBLAS_COMPUTE_64F;
   return arithmetic == precision::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
+
+/// The bytes that a pointer is a multiple of, at most what cuBLASLt asks for.
+std::uint32_t alignment_of(const void* pointer) {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  return static_cast<std::uint32_t>(std::min<std::uintptr_t>(address & (~address + 1), 256));
+}
+
+/// A product with the alignment of what it works on, which algorithms depend on.
+struct placed_product {
+  product what;
+  std::uint32_t a = 256, b = 256, c = 256;
+
+  friend auto operator<=>(const placed_product&, const placed_product&) = default;
+};
 
 struct prepared {
   lt_description description;
@@ -69,14 +87,16 @@ void require_tensor_cores(gpu::device d, precision arithmetic) {
                                d.name(), name_of(arithmetic)));
 }
 
-template <class T>
-struct products<T>::impl {
+template <class S>
+struct products<S>::impl {
+  using T = arithmetic<S>;
+
   lt_handle lt;
   std::span<std::byte> workspace;
-  precision arithmetic;
-  std::map<product, prepared> known;
+  precision rounding;
+  std::map<placed_product, prepared> known;
 
-  impl(std::span<std::byte> space, precision p) : workspace(space), arithmetic(p) {
+  impl(std::span<std::byte> space, precision p) : workspace(space), rounding(p) {
     cublasLtHandle_t native = nullptr;
     check(cublasLtCreate(&native), "starting cuBLASLt");
     lt.reset(native);
@@ -84,30 +104,40 @@ struct products<T>::impl {
 
   /// Row-major c = a b is column-major c^T = b^T a^T: the factors change places, and a row-major matrix is the
   /// transpose of a column-major one with the same bytes.
-  prepared prepare(const product& p) {
+  prepared prepare(const placed_product& placed) {
+    const product& p = placed.what;
     prepared made;
     cublasLtMatmulDesc_t description = nullptr;
-    check(cublasLtMatmulDescCreate(&description, compute_type<T>(arithmetic), data_type<T>), "describing a product");
+    check(cublasLtMatmulDescCreate(&description, compute_type<S>(rounding), data_type<T>), "describing a product");
     made.description.reset(description);
     set(made.description, CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(made.description, CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(made.description, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p));
-    made.left = p.transpose_b ? make_layout(data_type<T>, p.depth, p.columns, p.depth)
-                              : make_layout(data_type<T>, p.columns, p.depth, p.columns);
-    made.right = p.transpose_a ? make_layout(data_type<T>, p.rows, p.depth, p.rows)
-                               : make_layout(data_type<T>, p.depth, p.rows, p.depth);
-    made.out = make_layout(data_type<T>, p.columns, p.rows, p.columns);
-    made.algorithm = choose(made, p);
+    made.left = p.transpose_b ? make_layout(data_type<S>, p.depth, p.columns, p.depth)
+                              : make_layout(data_type<S>, p.columns, p.depth, p.columns);
+    made.right = p.transpose_a ? make_layout(data_type<S>, p.rows, p.depth, p.rows)
+                               : make_layout(data_type<S>, p.depth, p.rows, p.depth);
+    made.out = make_layout(p.gradient ? data_type<T> : data_type<S>, p.columns, p.rows, p.columns);
+    made.algorithm = choose(made, placed);
     return made;
   }
 
-  cublasLtMatmulAlgo_t choose(const prepared& made, const product& p) {
+  cublasLtMatmulAlgo_t choose(const prepared& made, const placed_product& placed) {
+    const product& p = placed.what;
     cublasLtMatmulPreference_t native = nullptr;
     check(cublasLtMatmulPreferenceCreate(&native), "choosing an algorithm");
     const lt_preference preference(native);
     const std::size_t bytes = workspace.size();
     check(cublasLtMatmulPreferenceSetAttribute(native, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes),
           "choosing an algorithm");
+    // cuBLASLt's A is our b, and a bias is read as its D is written.
+    const auto align = [&](cublasLtMatmulPreferenceAttributes_t attribute, std::uint32_t least) {
+      check(cublasLtMatmulPreferenceSetAttribute(native, attribute, &least, sizeof least), "choosing an algorithm");
+    };
+    align(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, placed.b);
+    align(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, placed.a);
+    align(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, placed.c);
+    align(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, placed.c);
     // Where the depth is split, the parts are summed in a fixed order, never added in place as they come.
     const std::uint32_t reductions =
         CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
@@ -127,24 +157,28 @@ struct products<T>::impl {
     return found.algo;
   }
 
-  const prepared& find(const product& p) {
+  const prepared& find(const placed_product& p) {
     if (const auto there = known.find(p); there != known.end()) return there->second;
     return known.emplace(p, prepare(p)).first->second;
   }
 };
 
-template <class T>
-products<T>::products(std::span<std::byte> workspace, precision arithmetic)
+template <class S>
+products<S>::products(std::span<std::byte> workspace, precision arithmetic)
     : impl_(std::make_unique<impl>(workspace, arithmetic)) {}
-template <class T>
-products<T>::products(products&&) noexcept = default;
-template <class T>
-products<T>::~products() = default;
+template <class S>
+products<S>::products(products&&) noexcept = default;
+template <class S>
+products<S>::~products() = default;
 
-template <class T>
-void products<T>::multiply(cudaStream_t stream, const product& what, const T* a, const T* b, T* c, const T* bias) {
+template <class S>
+void products<S>::multiply(cudaStream_t stream, const product& what, const S* a, const S* b, void* c, const S* bias) {
+  using T = arithmetic<S>;
   impl& self = *impl_;
-  const prepared& p = self.find(what);
+  const prepared& p = self.find({.what = what,
+                                 .a = alignment_of(a),
+                                 .b = alignment_of(b),
+                                 .c = what.bias ? std::min(alignment_of(c), alignment_of(bias)) : alignment_of(c)});
   if (what.bias) set(p.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
   const T one = 1, kept = what.accumulate ? T(1) : T(0);
   check(cublasLtMatmul(self.lt.native(), p.description.native(), &one, b, p.left.native(), a, p.right.native(), &kept,
@@ -155,5 +189,6 @@ void products<T>::multiply(cudaStream_t stream, const product& what, const T* a,
 
 template class products<float>;
 template class products<double>;
+template class products<bfloat16>;
 
 }  // namespace penstock::train::cuda

@@ -14,13 +14,14 @@ void require_tensor_cores(gpu::device d, precision arithmetic);
 
 /// Matrix products through cuBLASLt with a workspace of the plan's. The algorithm of each shape is chosen once, among
 /// those that give the same bits every time; descriptors are made then, and later calls allocate nothing.
-template <class T>
+template <class S>
 class products {
  public:
   products(std::span<std::byte> workspace, precision arithmetic);
   products(products&&) noexcept;
   ~products();
-  void multiply(cudaStream_t stream, const product& what, const T* a, const T* b, T* c, const T* bias);
+  /// c and bias are of type S, or for what.gradient in its arithmetic.
+  void multiply(cudaStream_t stream, const product& what, const S* a, const S* b, void* c, const S* bias);
 
  private:
   struct impl;

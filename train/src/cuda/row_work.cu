@@ -36,8 +36,8 @@ __device__ T block_sum(T value) {
 
 /// A piece of a row at a time: blockIdx.y counts rows. One thread notes the pass for the kernels that follow, whose
 /// launches are recorded and so cannot be told.
-template <class T>
-__global__ void take_kernel(taken_rows<T> rows, std::size_t columns, const T* mean, const T* scale, T* out,
+template <class S, class T>
+__global__ void take_kernel(taken_rows<T> rows, std::size_t columns, const T* mean, const T* scale, S* out,
                             step_state* state) {
   const row_block& block = rows.block;
   if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) {
@@ -54,7 +54,7 @@ __global__ void take_kernel(taken_rows<T> rows, std::size_t columns, const T* me
         value = (rows.x[i * columns + j] - mean[j]) * scale[j];
         bad = bad || !isfinite(value);
       }
-      out[i * columns + j] = value;
+      out[i * columns + j] = static_cast<S>(value);
     }
     if (bad) note_first(state->progress.bad_input, block.first_row + i);
   }
@@ -94,8 +94,8 @@ __global__ void add_scores_kernel(const row_score<T>* scores, bool gradient, ste
 
 }  // namespace
 
-template <class T>
-void take(cudaStream_t stream, const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, T* out,
+template <class S, class T>
+void take(cudaStream_t stream, const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, S* out,
           step_state* state) {
   const dim3 grid(
       static_cast<unsigned>(std::clamp<std::size_t>((columns + block_threads - 1) / block_threads, 1, 65535)),
@@ -110,11 +110,13 @@ void add_scores(cudaStream_t stream, const row_score<T>* scores, bool gradient, 
   check(cudaGetLastError(), "launching the sums of the loss");
 }
 
-#define PENSTOCK_INSTANTIATE(T)                                                                             \
-  template void take(cudaStream_t, const taken_rows<T>&, std::size_t, const T*, const T*, T*, step_state*); \
-  template void add_scores(cudaStream_t, const row_score<T>*, bool, step_state*);
-PENSTOCK_INSTANTIATE(float)
-PENSTOCK_INSTANTIATE(double)
+#define PENSTOCK_INSTANTIATE(S, T) \
+  template void take(cudaStream_t, const taken_rows<T>&, std::size_t, const T*, const T*, S*, step_state*);
+PENSTOCK_INSTANTIATE(float, float)
+PENSTOCK_INSTANTIATE(double, double)
+PENSTOCK_INSTANTIATE(bfloat16, float)
 #undef PENSTOCK_INSTANTIATE
+template void add_scores(cudaStream_t, const row_score<float>*, bool, step_state*);
+template void add_scores(cudaStream_t, const row_score<double>*, bool, step_state*);
 
 }  // namespace penstock::train::cuda

@@ -20,18 +20,23 @@ int arena_size(std::size_t threads) {
   return static_cast<int>(std::min<std::size_t>(wanted, static_cast<std::size_t>(tbb::info::default_concurrency())));
 }
 
-template <class T>
-class host_backend final : public backend<T> {
+template <class S>
+class host_backend final : public backend<S> {
  public:
+  using T = arithmetic<S>;
+
   explicit host_backend(std::size_t threads) : arena_(arena_size(threads)) { use_single_threaded_blas(); }
 
   void run(const std::function<void()>& work) override { arena_.execute(work); }
   void replay(std::size_t, const std::function<void()>& work) override { arena_.execute(work); }
 
-  void multiply(const product& what, const T* a, const T* b, T* c, const T* bias) override {
+  void multiply(const product& what, const S* a, const S* b, S* c, const S* bias) override {
     host::multiply(what, a, b, c, bias);
   }
-  void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, T* out,
+  void multiply_gradient(const product& what, const S* a, const S* b, T* c) override {
+    host::multiply(what, a, b, c, static_cast<const T*>(nullptr));
+  }
+  void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, S* out,
             step_state* state) override {
     host::take(rows, columns, mean, scale, out, *state);
   }
@@ -39,7 +44,7 @@ class host_backend final : public backend<T> {
                step_state* state) override {
     host::observe(block, columns, x, moments, *state);
   }
-  void activation_gradient(activation kind, std::size_t rows, std::size_t columns, const T* y, T* dy, T* bias_gradient,
+  void activation_gradient(activation kind, std::size_t rows, std::size_t columns, const S* y, S* dy, T* bias_gradient,
                            bool accumulate) override {
     host::activation_gradient(kind, rows, columns, y, dy, bias_gradient, accumulate);
   }
@@ -59,11 +64,12 @@ class host_backend final : public backend<T> {
 
 }  // namespace
 
-template <class T>
-std::unique_ptr<backend<T>> make_backend(std::size_t threads) {
-  return std::make_unique<host_backend<T>>(threads);
+template <class S>
+std::unique_ptr<backend<S>> make_backend(std::size_t threads) {
+  return std::make_unique<host_backend<S>>(threads);
 }
 template std::unique_ptr<backend<float>> make_backend(std::size_t);
 template std::unique_ptr<backend<double>> make_backend(std::size_t);
+template std::unique_ptr<backend<bfloat16>> make_backend(std::size_t);
 
 }  // namespace penstock::train::host

@@ -7,7 +7,7 @@
 
 namespace penstock::train::host {
 
-template <class T>
-std::unique_ptr<backend<T>> make_backend(std::size_t threads);
+template <class S>
+std::unique_ptr<backend<S>> make_backend(std::size_t threads);
 
 }  // namespace penstock::train::host

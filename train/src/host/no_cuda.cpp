@@ -7,11 +7,12 @@ namespace penstock::train {
 
 std::size_t column_sum_elements(gpu::device, std::size_t, std::size_t) { return 0; }
 
-template <class T>
-std::unique_ptr<backend<T>> make_backend(gpu::stream_ref, const stage_options& options, const backend_memory&) {
-  return host::make_backend<T>(options.threads);
+template <class S>
+std::unique_ptr<backend<S>> make_backend(gpu::stream_ref, const stage_options& options, const backend_memory&) {
+  return host::make_backend<S>(options.threads);
 }
 template std::unique_ptr<backend<float>> make_backend(gpu::stream_ref, const stage_options&, const backend_memory&);
 template std::unique_ptr<backend<double>> make_backend(gpu::stream_ref, const stage_options&, const backend_memory&);
+template std::unique_ptr<backend<bfloat16>> make_backend(gpu::stream_ref, const stage_options&, const backend_memory&);
 
 }  // namespace penstock::train

@@ -2,12 +2,20 @@
 
 #include "../backend.hpp"
 
+#include <type_traits>
+
 namespace penstock::train::host {
 
 /// c = a b on tiles of c whose extents depend on the shape alone, each by a single-threaded OpenBLAS call over the
 /// whole depth: the bits do not depend on how many threads share the tiles. Call inside the arena.
 template <class T>
+  requires std::is_floating_point_v<T>
 void multiply(const product& what, const T* a, const T* b, T* c, const T* bias);
+
+/// The same of bfloat16 factors, whose products are summed in float32: c and bias are of type C, float or bfloat16.
+/// Slow: it widens the factors piece by piece.
+template <class C>
+void multiply(const product& what, const bfloat16* a, const bfloat16* b, C* c, const C* bias);
 
 /// Must be called once before the first product: makes OpenBLAS compute on its caller's thread alone, in this process.
 void use_single_threaded_blas();

@@ -23,25 +23,26 @@ void for_each_tile(std::size_t n, std::size_t extent, F f) {
 
 }  // namespace
 
-template <class T>
-void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, T* out, step_state& state) {
+template <class S, class T>
+void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, S* out, step_state& state) {
   const row_block& block = rows.block;
   state.block = block;
   state.targets = rows.targets;
   state.weights = rows.weights;
   for_each_tile(block.rows, tile_rows, [&](std::size_t first, std::size_t last) {
     for (std::size_t i = first; i < last; ++i) {
-      T* const to = out + i * columns;
+      S* const to = out + i * columns;
       if (i >= block.valid || (rows.weights != nullptr && rows.weights[i] == T(0))) {
-        std::fill_n(to, columns, T(0));
+        std::fill_n(to, columns, static_cast<S>(T(0)));
         continue;
       }
       const T* const from = rows.x + i * columns;
       // x - x is 0 for finite x and NaN otherwise: tells without a branch for each element.
       int doubt = 0;
       for (std::size_t j = 0; j < columns; ++j) {
-        to[j] = (from[j] - mean[j]) * scale[j];
-        doubt |= !(to[j] - to[j] == T(0));
+        const T value = (from[j] - mean[j]) * scale[j];
+        to[j] = static_cast<S>(value);
+        doubt |= !(value - value == T(0));
       }
       if (doubt != 0) note_first(state.progress.bad_input, block.first_row + i);
     }
@@ -94,19 +95,19 @@ void add_scores(const row_score<T>* scores, bool gradient, step_state& state) {
   if (gradient) state.weight_in_step += weight;
 }
 
-template <class T>
-void activation_gradient(activation kind, std::size_t rows, std::size_t columns, const T* y, T* dy, T* bias_gradient,
+template <class S, class T>
+void activation_gradient(activation kind, std::size_t rows, std::size_t columns, const S* y, S* dy, T* bias_gradient,
                          bool accumulate) {
   visit_activation(kind, [&](auto f) {
     for_each_tile(columns, tile_columns, [&](std::size_t first, std::size_t last) {
       T sums[tile_columns] = {};
       const std::size_t n = last - first;
       for (std::size_t i = 0; i < rows; ++i) {
-        const T* const output = y + i * columns + first;
-        T* const change = dy + i * columns + first;
+        const S* const output = y + i * columns + first;
+        S* const change = dy + i * columns + first;
         for (std::size_t j = 0; j < n; ++j) {
-          change[j] = f.gradient(output[j], change[j]);
-          sums[j] += change[j];
+          change[j] = static_cast<S>(f.gradient(static_cast<T>(output[j]), static_cast<T>(change[j])));
+          sums[j] += static_cast<T>(change[j]);
         }
       }
       for (std::size_t j = 0; j < n; ++j)
@@ -129,14 +130,19 @@ void square_gradients(std::size_t count, const T* gradients, double* piece_sums,
 }
 
 #define PENSTOCK_INSTANTIATE(T)                                                                       \
-  template void take(const taken_rows<T>&, std::size_t, const T*, const T*, T*, step_state&);         \
   template void observe(const row_block&, std::size_t, const T*, const moment_columns&, step_state&); \
   template void add_scores(const row_score<T>*, bool, step_state&);                                   \
-  template void activation_gradient(activation, std::size_t, std::size_t, const T*, T*, T*, bool);
-template void square_gradients(std::size_t, const float*, double*, step_state&);
-template void square_gradients(std::size_t, const double*, double*, step_state&);
+  template void square_gradients(std::size_t, const T*, double*, step_state&);
 PENSTOCK_INSTANTIATE(float)
 PENSTOCK_INSTANTIATE(double)
+#undef PENSTOCK_INSTANTIATE
+
+#define PENSTOCK_INSTANTIATE(S, T)                                                            \
+  template void take(const taken_rows<T>&, std::size_t, const T*, const T*, S*, step_state&); \
+  template void activation_gradient(activation, std::size_t, std::size_t, const S*, S*, T*, bool);
+PENSTOCK_INSTANTIATE(float, float)
+PENSTOCK_INSTANTIATE(double, double)
+PENSTOCK_INSTANTIATE(bfloat16, float)
 #undef PENSTOCK_INSTANTIATE
 
 }  // namespace penstock::train::host

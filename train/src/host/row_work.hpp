@@ -6,8 +6,8 @@ namespace penstock::train::host {
 
 // Row-wise work and column sums on fixed tiles: the same bits whatever the number of threads. Call inside the arena.
 
-template <class T>
-void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, T* out, step_state& state);
+template <class S, class T>
+void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, S* out, step_state& state);
 
 template <class T>
 void observe(const row_block& block, std::size_t columns, const T* x, const moment_columns& moments, step_state& state);
@@ -15,8 +15,8 @@ void observe(const row_block& block, std::size_t columns, const T* x, const mome
 template <class T>
 void add_scores(const row_score<T>* scores, bool gradient, step_state& state);
 
-template <class T>
-void activation_gradient(activation kind, std::size_t rows, std::size_t columns, const T* y, T* dy, T* bias_gradient,
+template <class S, class T>
+void activation_gradient(activation kind, std::size_t rows, std::size_t columns, const S* y, S* dy, T* bias_gradient,
                          bool accumulate);
 
 template <class T>

@@ -9,7 +9,7 @@
 namespace penstock::train {
 
 /// What a dense layer does to its sums.
-enum class activation : std::uint8_t { identity, relu, tanh, sigmoid };
+enum class activation : std::uint8_t { identity, relu, tanh, sigmoid, gelu };
 std::string_view name_of(activation) noexcept;
 /// Throws std::invalid_argument with the names there are.
 activation parse_activation(std::string_view name);
@@ -22,12 +22,13 @@ struct mlp_options {
   std::vector<std::size_t> hidden{512, 256};  ///< outputs of each hidden layer
   std::size_t outputs = 0;                    ///< of the last layer: classes, or values of a target
   train::activation activation = activation::relu;
-  double dropout = 0;  ///< probability that an output of a hidden layer is set to 0 in training
+  bool layer_norm = false;  ///< each row is normalised between a hidden layer's sums and its activation
+  double dropout = 0;       ///< probability that an output of a hidden layer is set to 0 in training
 
   friend bool operator==(const mlp_options&, const mlp_options&) = default;
 };
 
-/// Weights and biases of all layers.
+/// Weights and biases of all layers, LayerNorm's included.
 std::size_t parameters(const mlp_options& model) noexcept;
 /// "784-512-256-10, relu".
 std::string to_text(const mlp_options& model);

@@ -24,12 +24,18 @@ enum class non_finite : std::uint8_t {
   skip   ///< the step changes nothing and is counted
 };
 
-/// The arithmetic of matrix products on float32 values; sums, weights and everything else stay float32.
+/// The arithmetic of matrix products on float32 values; their sums, weights, gradients of weights, moments and losses
+/// stay float32.
 enum class precision : std::uint8_t {
   float32,  ///< factors as they are
-  tf32      ///< factors rounded to 10 bits of mantissa; needs a CUDA device of compute capability 8.0 (Ampere) or newer
+  tf32,     ///< factors rounded to 10 bits of mantissa; needs a CUDA device of compute capability 8.0 (Ampere) or newer
+  /// Activations, their gradients, and a copy of the weights that products take, are bfloat16. Needs a CUDA device of
+  /// compute capability 8.0; the host gives the same to rounding, slowly.
+  bf16
 };
 std::string_view name_of(precision) noexcept;
+/// Throws std::invalid_argument with the names there are.
+precision parse_precision(std::string_view name);
 
 /// What the memory and the arithmetic of a stage depend on.
 struct stage_options {
