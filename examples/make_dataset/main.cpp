@@ -70,7 +70,8 @@ CLI::App* add_rows(CLI::App& app, options& o) {
   command->add_option("--columns", o.task.columns, "Values of a row")
       ->check(examples::at_least(1))
       ->capture_default_str();
-  command->add_option("--type", o.type, "Type of /x: uint8, float32, ...")->capture_default_str();
+  command->add_option("--type", o.type, "Type of /x: float32, float16, bfloat16, float64, or [u]int8 to [u]int64")
+      ->capture_default_str();
   command->add_option("--classes", o.task.classes, "Classes of /label")
       ->check(examples::at_least(2))
       ->capture_default_str();

@@ -8,13 +8,16 @@ namespace examples {
 namespace {
 
 void add_data_options(CLI::App& app, train_options& o) {
-  app.add_option("FILE", o.files, "HDF5 files, or patterns of files; their rows are joined in this order")->required();
+  app.add_option("FILE", o.files, "HDF5 files, or quoted patterns of files; their rows are joined in this order")
+      ->required();
   app.add_option("--x", o.x, "Dataset of the inputs; default: /train/images or /x, whichever is there");
   app.add_option("--y", o.y, "Dataset of the labels, counted from 0; default: /train/labels or /label");
   app.add_option("--test-x", o.test_x, "Dataset of the test inputs; default: /test/images, where it is there");
   app.add_option("--test-y", o.test_y, "Dataset of the test labels; default: /test/labels, where it is there");
   app.add_option("--classes", o.classes, "Classes; default: one more than the largest label")->check(at_least(2));
-  app.add_flag("!--no-normalise", o.normalise, "Take inputs as they are, without the pass for mean and deviation");
+  app.add_flag_callback(
+      "--no-normalise", [&o] { o.normalise = false; },
+      "Take inputs as they are, without the pass for mean and deviation");
   app.add_flag("--skip-non-finite", o.skip_non_finite, "Skip and count steps with NaN or infinity instead of failing");
   app.add_option("--run-rows", o.order.run_rows, "Rows that are shuffled as one, and read together; 0: from the file")
       ->capture_default_str();

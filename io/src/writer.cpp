@@ -26,6 +26,7 @@ struct dataset_entry {
   type element;
   std::vector<std::uint64_t> shape;
   std::size_t row_bytes;
+  std::vector<std::uint64_t> chunk;  ///< empty: contiguous
 };
 
 std::size_t product_after_rows(const std::vector<std::uint64_t>& shape) {
@@ -100,8 +101,17 @@ struct writer::impl {
   void create(std::string_view name, type element, const std::vector<std::uint64_t>& shape,
               const create_options& options);
   void write(const dataset_entry& to, std::uint64_t first, std::uint64_t count, std::span<const std::byte> bytes);
+  void write_encoded(const dataset_entry& to, std::uint64_t first, std::uint32_t skipped,
+                     std::span<const std::byte> encoded);
   void attribute(std::string_view object, std::string_view name, std::string_view text);
   void commit();
+
+  const dataset_entry& find(std::string_view dataset) const {
+    const auto found = datasets.find(dataset);
+    if (found == datasets.end())
+      throw std::invalid_argument(fmt::format("dataset {} was not created by this writer", dataset));
+    return found->second;
+  }
 };
 
 void writer::impl::open() {
@@ -156,7 +166,8 @@ void writer::impl::create(std::string_view name, type element, const std::vector
   dataset_id id(checked(H5Dcreate2(file.native(), std::string(name).c_str(), stored.native(), space.native(),
                                    links.native(), how.native(), access.native()),
                         "the dataset cannot be created"));
-  datasets.emplace(name, dataset_entry{std::move(id), element, shape, product_after_rows(shape) * size_of(element)});
+  datasets.emplace(name, dataset_entry{std::move(id), element, shape, product_after_rows(shape) * size_of(element),
+                                       options.chunk_shape});
 }
 
 void writer::impl::write(const dataset_entry& to, std::uint64_t first, std::uint64_t count,
@@ -174,6 +185,16 @@ void writer::impl::write(const dataset_entry& to, std::uint64_t first, std::uint
   const type_id memory = native_type(to.element);
   checked(H5Dwrite(to.id.native(), memory.native(), from.native(), where.native(), H5P_DEFAULT, bytes.data()),
           "the rows cannot be written; check the free space");
+}
+
+void writer::impl::write_encoded(const dataset_entry& to, std::uint64_t first, std::uint32_t skipped,
+                                 std::span<const std::byte> encoded) {
+  ask(fault_site::write_file, first * to.row_bytes, encoded.size());
+  const library_guard guard;
+  std::vector<hsize_t> start(to.shape.size(), 0);
+  start[0] = first;
+  checked(H5Dwrite_chunk(to.id.native(), H5P_DEFAULT, skipped, start.data(), encoded.size(), encoded.data()),
+          "the chunk cannot be written; check the free space");
 }
 
 void writer::impl::attribute(std::string_view object, std::string_view name, std::string_view text) {
@@ -227,10 +248,7 @@ void writer::create(std::string_view dataset_path, type element, const std::vect
 
 void writer::write_rows(std::string_view dataset_path, std::uint64_t first_row, std::uint64_t count,
                         std::span<const std::byte> bytes) {
-  const auto found = impl_->datasets.find(dataset_path);
-  if (found == impl_->datasets.end())
-    throw std::invalid_argument(fmt::format("dataset {} was not created by this writer", dataset_path));
-  const dataset_entry& to = found->second;
+  const dataset_entry& to = impl_->find(dataset_path);
   if (first_row > to.shape[0] || count > to.shape[0] - first_row)
     throw std::invalid_argument(fmt::format("rows {} to {} of dataset {}, which has {}", first_row, first_row + count,
                                             dataset_path, to.shape[0]));
@@ -239,6 +257,18 @@ void writer::write_rows(std::string_view dataset_path, std::uint64_t first_row, 
         fmt::format("{} bytes for {} rows of {} bytes of dataset {}", bytes.size(), count, to.row_bytes, dataset_path));
   if (bytes.empty()) return;
   with_context(impl_->context(dataset_path, {first_row, count}), [&] { impl_->write(to, first_row, count, bytes); });
+}
+
+void writer::write_encoded_chunk(std::string_view dataset_path, std::uint64_t first_row, std::uint32_t skipped_filters,
+                                 std::span<const std::byte> encoded) {
+  const dataset_entry& to = impl_->find(dataset_path);
+  if (to.chunk.empty() || !std::equal(to.chunk.begin() + 1, to.chunk.end(), to.shape.begin() + 1))
+    throw std::invalid_argument(fmt::format("dataset {} is not stored in chunks of whole rows", dataset_path));
+  if (first_row >= to.shape[0] || first_row % to.chunk[0] != 0)
+    throw std::invalid_argument(fmt::format("no chunk of dataset {} begins at row {}: it has {} rows in chunks of {}",
+                                            dataset_path, first_row, to.shape[0], to.chunk[0]));
+  with_context(impl_->context(dataset_path, {first_row, std::min(to.chunk[0], to.shape[0] - first_row)}),
+               [&] { impl_->write_encoded(to, first_row, skipped_filters, encoded); });
 }
 
 void writer::attribute(std::string_view object_path, std::string_view name, std::string_view text) {

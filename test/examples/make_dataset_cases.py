@@ -38,6 +38,20 @@ class make_dataset(program_case):
             with h5py.File(self.make_rows("--type", element, "--layout", "contiguous")) as file:
                 self.assertEqual((file["x"].dtype, file["x"].chunks), (numpy.dtype(kind), None))
 
+    def test_compression_changes_no_value(self):
+        plain = self.make_rows("--type", "float32", rows=1234, columns=7)
+        with h5py.File(plain) as file:
+            expected = file["x"][:]
+        for name, *storage in (
+            ("shuffled", "--filter", "gzip:4", "--shuffle", "--chunk-rows", 100),
+            ("packed", "--filter", "gzip:9", "--chunk-rows", 1000),
+            ("one chunk", "--filter", "gzip:1"),
+            ("stored", "--filter", "gzip:0", "--chunk-rows", 100),
+            ("only shuffled", "--shuffle", "--chunk-rows", 100),
+        ):
+            with h5py.File(self.make_rows(*storage, rows=1234, columns=7, name="packed.h5")) as file:
+                self.assertTrue((file["x"][:] == expected).all(), name)
+
     def test_labels_can_be_learned(self):
         for element in "float32", "uint8", "float16":
             with h5py.File(self.make_rows("--type", element, "--classes", 5)) as file:

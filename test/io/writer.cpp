@@ -82,6 +82,25 @@ BOOST_FIXTURE_TEST_CASE(h5py_reads_what_was_written_in_pieces, folder) {
   BOOST_TEST(!io::read_attribute(file, "/nowhere/at/all", "note").has_value());
 }
 
+BOOST_FIXTURE_TEST_CASE(chunks_that_the_caller_encodes_are_stored_as_they_are, folder) {
+  const fs::path file = path / "a.h5";
+  io::writer to(file);
+  std::vector<std::uint16_t> counted(12);
+  std::iota(counted.begin(), counted.end(), std::uint16_t{0});
+  to.create("/x", type::uint16, {5, 2}, {.chunk_shape = {3, 2}, .deflate_level = 4});
+  // zlib.compress() of Python, of the values 0 to 5; the second chunk, which the shape cuts, is not compressed.
+  const std::vector<unsigned char> packed{0x78, 0xda, 0x63, 0x60, 0x60, 0x64, 0x60, 0x62, 0x60, 0x66,
+                                          0x60, 0x61, 0x60, 0x65, 0x00, 0x00, 0x00, 0x52, 0x00, 0x10};
+  to.write_encoded_chunk("/x", 0, 0, bytes_of(packed));
+  to.write_encoded_chunk("/x", 3, 1, bytes_of(counted).subspan(12));
+  BOOST_CHECK_THROW(to.write_encoded_chunk("/x", 2, 0, bytes_of(packed)), std::invalid_argument);
+  BOOST_CHECK_THROW(to.write_encoded_chunk("/x", 6, 0, bytes_of(packed)), std::invalid_argument);
+  to.create("/split", type::uint16, {5, 2}, {.chunk_shape = {3, 1}});
+  BOOST_CHECK_THROW(to.write_encoded_chunk("/split", 0, 0, bytes_of(packed)), std::invalid_argument);
+  to.commit();
+  BOOST_TEST(h5py(file, "(f['x'][:].ravel() == range(10)).all()") == "True");
+}
+
 BOOST_FIXTURE_TEST_CASE(every_type_comes_back_bit_for_bit, folder) {
   const fs::path file = path / "types.h5";
   std::vector<std::byte> pattern(64);

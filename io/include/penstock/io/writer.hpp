@@ -41,6 +41,11 @@ class writer {
   /// order. Fastest where pieces are whole chunks.
   void write_rows(std::string_view dataset_path, std::uint64_t first_row, std::uint64_t count,
                   std::span<const std::byte> bytes);
+  /// Writes one chunk as it is stored, for callers that compress on threads of their own: the rows from `first_row` (a
+  /// multiple of the chunk's) on, filled up to a whole chunk, shuffled and compressed as create() was told. Bit n of
+  /// `skipped_filters` says that filter n was not applied. Only for chunks of whole rows.
+  void write_encoded_chunk(std::string_view dataset_path, std::uint64_t first_row, std::uint32_t skipped_filters,
+                           std::span<const std::byte> encoded);
   /// Sets a text attribute of a group or dataset that exists ("/" is the file's).
   void attribute(std::string_view object_path, std::string_view name, std::string_view text);
   /// Closes, syncs and renames. Nothing may be written afterwards.
