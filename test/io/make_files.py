@@ -9,6 +9,7 @@ The bytes come from the array that was written, never from a reader.
 import ctypes
 import os
 import struct
+import subprocess
 import sys
 import zlib
 
@@ -495,7 +496,107 @@ def virtual_datasets():
     expect("virtual.h5", "/parts", "direct", np.concatenate([whole[5:8, 2:4], whole[10:13, 4:6]]))
 
 
-for make in [converted_values, netcdf, large, hostile, members, external_files, virtual_datasets, filters, partial_chunks_unfiltered, plain_types, layouts, indexes, missing_chunks, parts, refused, damaged]:
+def plugins():
+    """What the filters' own plugins write. One that is installed may be broken, and spoils the search for others: each is
+    linked by name. The program that reads finds only what it must not decode itself."""
+    installed = "/usr/lib/x86_64-linux-gnu/hdf5/serial/plugins"
+    for place, names in {"plugins": ["libh5bz2.so"], "writers": ["libh5bz2.so", "libh5lz4.so", "libH5Zblosc.so", "libh5bshuf.so"]}.items():
+        os.makedirs(os.path.join(folder, place), exist_ok=True)
+        for name in names:
+            if os.path.exists(os.path.join(installed, name)):
+                os.symlink(os.path.join(installed, name), os.path.join(folder, place, name))
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "make_plugin_files.py")
+    made = subprocess.run([sys.executable, script, folder], env=dict(os.environ, HDF5_PLUGIN_PATH=os.path.join(folder, "writers")), stdout=subprocess.PIPE, text=True, check=True)
+    for line in made.stdout.splitlines():
+        name, access = line.split("\t")
+        lines.append(("plugins.h5", name, access, "600", str(40 * 4), "plugin" + name.replace("/", "_") + ".bin"))
+    with h5py.File(os.path.join(folder, "no_plugin.h5"), "w") as f:
+        creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        creation.set_chunk((4,))
+        creation.set_filter(305, h5py.h5z.FLAG_OPTIONAL, ())
+        d = h5py.h5d.create(f.id, b"/lzo", h5py.h5t.STD_I32LE, h5py.h5s.create_simple((4,)), creation)
+        d.write_direct_chunk((0,), b"whatever it is", 0)
+
+
+def traps():
+    """What the other makers lack: odd names, old checksums, chunks that are longer than their values, the oldest szip."""
+    names = [b"/a[b]", b"/[", b"/per%cent", b"/sp ace", b"/caf\xc3\xa9", b"/not\xffutf8", b"/new\nline", b"/*?", b"/a]"]
+    array = values((20, 3), "<i4")
+    with h5py.File(os.path.join(folder, "names.h5"), "w") as f:
+        space = h5py.h5s.create_simple(array.shape)
+        for name in names:
+            creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            creation.set_chunk((6, 3))
+            h5py.h5d.create(f.id, name, h5py.h5t.STD_I32LE, space, creation).write(h5py.h5s.ALL, h5py.h5s.ALL, array)
+    with open(os.path.join(folder, "names.bin"), "wb") as out:
+        out.write(array.tobytes())
+    with open(os.path.join(folder, "names.txt"), "wb") as out:
+        out.write(b"\0".join(names))
+
+    def fletcher(data, old):
+        sums = [0, 0]
+        for at in range(0, len(data), 2):
+            sums[0] += data[at] << 8 | (data[at + 1] if at + 1 < len(data) else 0)
+            sums[1] += sums[0]
+            sums = [(s & 0xFFFF) + (s >> 16) for s in sums]
+        sums = [(s & 0xFFFF) + (s >> 16) for s in sums]
+        low, high = ((s >> 8 | (s & 255) << 8) for s in sums) if old else sums
+        return data + struct.pack("<I", high << 16 | low)
+
+    for kind, source in {"smooth": values((61, 37), "<f4"), "random": rng.integers(0, 2**32, (61, 37), "<u4"), "zeros": np.zeros((61, 37), "<u4")}.items():
+        for age, old in {"new": False, "old": True}.items():
+            write_chunks("traps.h5", f"/fletcher_{age}/{kind}", source, (16, 10), [(3, ())], lambda b: fletcher(b, old))
+            write_chunks("traps.h5", f"/fletcher_{age}_inside/{kind}", source, (16, 10), [(3, ()), (2, (4,)), (1, (4,))], lambda b: zlib.compress(shuffled(fletcher(b, old), 4)))
+            write_chunks("traps.h5", f"/fletcher_{age}_odd/{kind}", (source % 251).astype("u1"), (7, 5), [(3, ())], lambda b: fletcher(b, old))
+        stored_longer = lambda b: zlib.compress(b, 0)
+        write_chunks("traps.h5", f"/longer_than_raw/{kind}", source, (16, 10), [(1, (0,))], stored_longer)
+        for code in ["<i4", "<i8", ">i4", ">f8", "<f4"]:
+            other = (source.astype("f8") % 1000003).astype(code)
+            for method in ["nn", "ec"]:
+                write("traps.h5", f"/szip_{method}/{kind}_{code.strip('<>')}{'be' if code[0] == '>' else ''}", other, "direct", chunks=(16, 16), compression="szip", compression_opts=(method, 32))
+    # bfloat16 has the size of a half, and other fields; a float of 24 bits is no machine's.
+    bits = rng.integers(0, 65536, (40, 9)).astype("<u2")
+    bits[(bits & 0x7F80) == 0x7F80] &= 0xFF7F  # no NaN: every bit pattern is a number of its own
+    with h5py.File(os.path.join(folder, "floats.h5"), "w") as f:
+        def typed(name, start, fields, size, bias, data, **layout):
+            kind = start.copy()
+            kind.set_fields(*fields)
+            kind.set_size(size)
+            kind.set_ebias(bias)
+            creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            if "chunks" in layout:
+                creation.set_chunk(layout["chunks"])
+                creation.set_deflate(4)
+            space = h5py.h5s.create_simple(data.shape)
+            h5py.h5d.create(f.id, name, kind, space, creation).write(h5py.h5s.ALL, h5py.h5s.ALL, data, layout.get("memory", kind))
+
+        bfloat = ((15, 7, 8, 0, 7), 2, 127)
+        typed(b"/bfloat16", h5py.h5t.IEEE_F32LE, *bfloat, bits)
+        typed(b"/bfloat16_gzip", h5py.h5t.IEEE_F32LE, *bfloat, bits, chunks=(7, 9))
+        typed(b"/bfloat16be", h5py.h5t.IEEE_F32BE, *bfloat, bits.byteswap())
+        small = values((40, 9), "<f4")
+        typed(b"/float24", h5py.h5t.IEEE_F32LE, (23, 16, 7, 0, 16), 3, 63, small, memory=h5py.h5t.IEEE_F32LE)
+    wide = (bits.astype("<u4") << 16).view("<f4")
+    expect("floats.h5", "/bfloat16", "direct", bits)
+    expect("floats.h5", "/bfloat16_gzip", "direct", bits)
+    expect("floats.h5", "/bfloat16be", "direct", bits.byteswap())
+    expect("floats.h5", "/float24", "locked", small)
+    for name in ["/bfloat16", "/bfloat16_gzip", "/bfloat16be"]:
+        expect_values("floats.h5", name, "native", bits)
+        expect_values("floats.h5", name, "float32", wide)
+        expect_values("floats.h5", name, "float64", wide.astype("<f8"))
+    with h5py.File(os.path.join(folder, "user_block.h5"), "w", userblock_size=2048) as f:
+        whole = values((50, 6), "<f4")
+        f.create_dataset("/contiguous", data=whole)
+        f.create_dataset("/chunked", data=whole, chunks=(7, 6), compression="gzip")
+        f.create_dataset("/external", whole.shape, "<f4", external=[(os.path.join(folder, "user_block.raw"), 0, whole.nbytes)])
+    with open(os.path.join(folder, "user_block.raw"), "wb") as out:
+        out.write(whole.tobytes())
+    for name in ["/contiguous", "/chunked", "/external"]:
+        expect("user_block.h5", name, "direct", whole)
+
+
+for make in [plugins, traps, converted_values, netcdf, large, hostile, members, external_files, virtual_datasets, filters, partial_chunks_unfiltered, plain_types, layouts, indexes, missing_chunks, parts, refused, damaged]:
     make()
 with open(os.path.join(folder, "list.txt"), "w") as out:
     out.writelines("\t".join(line) + "\n" for line in lines)

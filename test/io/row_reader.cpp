@@ -7,6 +7,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <random>
+#include <sstream>
 #include <thread>
 
 namespace io = penstock::io;
@@ -258,6 +259,25 @@ BOOST_AUTO_TEST_CASE(a_member_that_is_not_there_names_those_that_are) {
   });
   BOOST_CHECK_THROW(open("members.h5", "/names[c][d]"), io::error);
   BOOST_CHECK_THROW(open("members.h5", "/nothing[id]"), io::error);
+}
+
+BOOST_AUTO_TEST_CASE(a_name_may_hold_any_character) {
+  const auto bytes = bytes_of_file(made_folder() / "names.txt");
+  const std::string all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const auto expected = bytes_of_file(made_folder() / "names.bin");
+  std::istringstream names(all);
+  int count = 0;
+  for (std::string name; std::getline(names, name, '\0'); ++count) {
+    BOOST_TEST((rows_of(open("names.h5", name), 0, 20) == expected), name);
+    BOOST_TEST(io::datasets((made_folder() / "names.h5").string(), name).size() == 1, name);
+  }
+  BOOST_TEST(count == 9);
+}
+
+BOOST_AUTO_TEST_CASE(a_filter_without_its_plugin_is_named_with_its_number) {
+  BOOST_CHECK_EXCEPTION(rows_of(open("no_plugin.h5", "/lzo"), 0, 4), io::error, [](const io::error& e) {
+    return std::string(e.what()).find("filter 305 (lzo)") != std::string::npos;
+  });
 }
 
 BOOST_AUTO_TEST_CASE(damaged_chunks_are_told_with_their_rows_and_others_are_read) {
