@@ -58,9 +58,9 @@ constexpr std::array<known_format, 13> formats{{
   throw failure("it is no HDF5 file: the format's signature is not in it");
 }
 
-handle<descriptor_traits> open_regular(const std::filesystem::path& path) {
+descriptor open_regular(const std::filesystem::path& path) {
   // Not blocking: a named pipe without a writer would never open.
-  handle<descriptor_traits> fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) {
     const int code = errno;
     const auto hint = open_hint(code);

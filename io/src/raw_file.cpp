@@ -21,8 +21,6 @@ constexpr std::size_t largest_read = std::size_t{1} << 30;  // Linux moves at mo
 
 }  // namespace
 
-void descriptor_traits::release(int fd) noexcept { ::close(fd); }
-
 file_identity identity_of(int fd) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) throw failure("its size cannot be read", errno);

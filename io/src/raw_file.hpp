@@ -1,6 +1,7 @@
 #pragma once
 
 #include "byte_source.hpp"
+#include "descriptor.hpp"
 #include "open_hdf5.hpp"
 
 #include <penstock/fault.hpp>
@@ -11,12 +12,6 @@
 #include <string>
 
 namespace penstock::io {
-
-struct descriptor_traits {
-  using native_type = int;
-  static int empty() noexcept { return -1; }
-  static void release(int fd) noexcept;
-};
 
 /// How a file is read.
 enum class caching : std::uint8_t {
@@ -51,7 +46,7 @@ class raw_file final : public byte_source {
 
   std::filesystem::path path_;
   fault_seam faults_;
-  handle<descriptor_traits> fd_, direct_;
+  descriptor fd_, direct_;
   std::string why_cached_;
   std::uint64_t bytes_ = 0;
 };

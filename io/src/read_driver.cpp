@@ -1,6 +1,6 @@
 #include "read_driver.hpp"
 
-#include "raw_file.hpp"
+#include "descriptor.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -18,7 +18,7 @@ namespace {
 /// What libhdf5 hands back to the driver; its own part comes first.
 struct driver_file {
   H5FD_t library{};
-  handle<descriptor_traits> fd;
+  descriptor fd;
   dev_t device = 0;
   ino_t inode = 0;
   haddr_t allocated = 0, bytes = 0;
