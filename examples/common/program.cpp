@@ -18,23 +18,31 @@ namespace examples {
 
 namespace {
 
-/// CLI11 2.1 reads "-1" as the largest unsigned number.
-void refuse_negative_counts(CLI::App& app) {
+/// CLI11 2.1 reads "-1" as the largest unsigned number, and takes the next option as the value of one whose value is
+/// missing.
+void refuse_odd_values(CLI::App& app) {
   const CLI::Validator not_negative(
       [](const std::string& text) {
         return text.starts_with('-') ? fmt::format("{} is below 0", text) : std::string();
       },
       "");
-  for (CLI::Option* option : app.get_options())
+  const CLI::Validator no_option(
+      [](const std::string& text) {
+        return text.starts_with("--") ? fmt::format("its value is missing before {}", text) : std::string();
+      },
+      "");
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() > 0) option->check(no_option);
     if (option->get_type_name().starts_with("UINT")) option->check(not_negative);
-  for (CLI::App* command : app.get_subcommands({})) refuse_negative_counts(*command);
+  }
+  for (CLI::App* command : app.get_subcommands({})) refuse_odd_values(*command);
 }
 
 }  // namespace
 
 int run_program(CLI::App& app, int argc, char** argv, const std::function<void()>& work) {
   try {
-    refuse_negative_counts(app);
+    refuse_odd_values(app);
     app.parse(argc, argv);
     work();
     return 0;

@@ -1,11 +1,14 @@
 #include "rows_file.hpp"
 
+#include <fmt/format.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_group.h>
 
 #include <algorithm>
 #include <array>
 #include <span>
+#include <stdexcept>
+#include <system_error>
 #include <vector>
 
 #include "chunk_encoder.hpp"
@@ -101,10 +104,22 @@ void write_labels(const synthetic_task& task, std::uint64_t rows, penstock::io::
   }
 }
 
+/// Rows that are not compressed have a size that is known before they are written.
+void check_space(const std::filesystem::path& target, const synthetic_task& task, std::uint64_t rows,
+                 const penstock::io::create_options& storage) {
+  const double bytes = static_cast<double>(rows) * static_cast<double>(task.row_bytes());
+  std::error_code unknown;
+  const auto space = std::filesystem::space(std::filesystem::absolute(target).parent_path(), unknown);
+  if (storage.deflate_level >= 0 || unknown || bytes <= static_cast<double>(space.available)) return;
+  throw std::runtime_error(fmt::format("{}: {} rows take {:.3g} bytes, and {:.3g} are free there; ask for fewer",
+                                       target.string(), rows, bytes, static_cast<double>(space.available)));
+}
+
 }  // namespace
 
 bool write_rows_file(const synthetic_task& task, std::uint64_t rows, const penstock::io::create_options& storage,
                      const std::filesystem::path& target, const std::stop_token& stop) {
+  check_space(target, task, rows, storage);
   penstock::io::writer out(target);
   out.create("/x", task.element, {rows, task.columns}, storage);
   out.create("/label", penstock::type::int32, {rows});

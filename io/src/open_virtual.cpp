@@ -33,6 +33,8 @@ class source_opener {
     if (!m.resolve(d->info.shape)) throw failure("a source has another shape than its mapping");
     auto source_info = d->info;
     auto reader = open_reader(world_, *from, dataset, d, source_info, depth_ + 1);
+    info.missing_sources.insert(info.missing_sources.end(), source_info.missing_sources.begin(),
+                                source_info.missing_sources.end());
     if (source_info.access == access::locked) throw failure("a source is read through libhdf5: " + source_info.reason);
     return reader;
   }

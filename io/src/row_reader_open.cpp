@@ -1,6 +1,7 @@
 // Opening the datasets of a field.
 #include "label_reader.hpp"
 #include "row_reader_impl.hpp"
+#include "source_files.hpp"
 
 #include <fmt/format.h>
 
@@ -85,6 +86,9 @@ void row_reader::impl::add(location where) {
   const auto file = file_of(dataset);
   o.reader = open_reader(world, file, dataset, d, s.info);
   tell_caching(s.info, file.number);
+  // Where libhdf5 reads a virtual dataset, it gives fill values for sources that it does not find, and says nothing.
+  if (s.info.layout == layout::virtual_dataset && s.info.access == access::locked)
+    s.info.missing_sources = absent_sources(dataset.id.native(), s.where.file);
   if (!allow_missing_sources && !s.info.missing_sources.empty())
     throw failure(fmt::format(
         "it is virtual, and {} of its sources are missing, the first {}; their values would be fill values: "

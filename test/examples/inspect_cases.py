@@ -74,5 +74,6 @@ class inspect(program_case):
         self.assert_one_line(run(path, "/nothing", expect=1), "rows.h5", "/nothing", "/x")
         self.assert_one_line(run(path, "--digest", expect=2), "--json")
         self.assert_one_line(run(path, "--json", path, expect=2), "--json")
+        self.assert_one_line(run(path, "--json", "--digest", expect=2), "--json", "--digest")
         self.assert_one_line(run("/etc/passwd", expect=1), "/etc/passwd", "no HDF5 file")
         self.assert_one_line(run(expect=2), "FILE")

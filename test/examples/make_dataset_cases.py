@@ -87,6 +87,9 @@ class make_dataset(program_case):
         self.assertEqual(list(self.folder.iterdir()), [])
         done = self.run_program("penstock-make-dataset", "rows", self.folder / "no" / "x.h5", "--rows", 10, expect=1)
         self.assert_one_line(done, "no folder")
+        rows = self.folder / "rows.h5"
+        self.assert_one_line(self.run_program("penstock-make-dataset", "rows", rows, "--rows", 1 << 60, expect=1), "free")
+        self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_a_signal_leaves_no_file_and_an_older_one_as_it_was(self):
         path = self.make_rows(rows=10)

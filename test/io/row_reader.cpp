@@ -244,9 +244,11 @@ BOOST_AUTO_TEST_CASE(parts_that_do_not_lie_inside_are_refused) {
 
 BOOST_AUTO_TEST_CASE(a_virtual_dataset_without_a_source_is_refused_unless_fill_values_are_allowed) {
   const std::vector<io::location> absent{{made_folder() / "virtual.h5", "/absent"}};
-  BOOST_CHECK_EXCEPTION(io::row_reader{absent}, io::error, [](const io::error& e) {
-    return std::string(e.what()).find("nowhere.h5:/x") != std::string::npos;
-  });
+  const std::vector<io::location> locked{{made_folder() / "virtual.h5", "/absent_locked"}};
+  for (const auto& segments : {absent, locked})
+    BOOST_CHECK_EXCEPTION(io::row_reader{segments}, io::error, [](const io::error& e) {
+      return std::string(e.what()).find("nowhere.h5:/x") != std::string::npos;
+    });
   const io::row_reader reader(absent, {.allow_missing_sources = true, .faults = {}});
   BOOST_TEST(reader.segments()[0].info.missing_sources.size() == 1);
   const auto rows = rows_of(reader, 4, 4);
