@@ -254,17 +254,17 @@ BOOST_AUTO_TEST_CASE(cuda_normalises_rows_of_layers_as_the_host_does, test::on_g
   BOOST_TEST(distance(host.item("train: gradients"), cuda.item("train: gradients")) < 1e-13);
 }
 
-BOOST_AUTO_TEST_CASE(bf16_on_cuda_is_near_the_host_and_gives_the_same_bits_twice, test::on_gpu()) {
+BOOST_AUTO_TEST_CASE(small_floats_on_cuda_are_near_the_host_and_give_the_same_bits_twice, test::on_gpu()) {
   for (const shape& s : shapes) {
     BOOST_TEST_CONTEXT(s) {
       const rows_of<float> data(2 * s.rows, s.inputs, s.classes);
-      const train::stage_options options{.model = {.inputs = s.inputs, .hidden = s.hidden, .outputs = s.classes},
-                                         .optimizer = train::sgd{.momentum = 0.9},
-                                         .rows = s.rows,
-                                         .precision = train::precision::bf16,
-                                         .seed = 8};
+      train::stage_options options{.model = {.inputs = s.inputs, .hidden = s.hidden, .outputs = s.classes},
+                                   .optimizer = train::sgd{.momentum = 0.9},
+                                   .rows = s.rows,
+                                   .seed = 8};
       const auto run = [&](gpu::device device) {
         device_stage<float> stage(device, options, data);
+        if (options.precision == train::precision::fp16) stage.stage.set_loss_scale(1024);
         stage.accumulate(0, s.rows, s.rows);
         stage.accumulate(s.rows, s.rows, s.rows - s.rows / 3);
         auto values = stage.item("train: gradients");
@@ -274,9 +274,12 @@ BOOST_AUTO_TEST_CASE(bf16_on_cuda_is_near_the_host_and_gives_the_same_bits_twice
         values.insert(values.end(), second.begin(), second.end());
         return values;
       };
-      const auto on_cuda = run(test::first_gpu());
-      BOOST_TEST(distance(run(gpu::device::host()), on_cuda) < 0.02);
-      BOOST_TEST(test::same_bits<float>(run(test::first_gpu()), on_cuda));
+      for (const auto precision : {train::precision::bf16, train::precision::fp16}) {
+        options.precision = precision;
+        const auto on_cuda = run(test::first_gpu());
+        BOOST_TEST(distance(run(gpu::device::host()), on_cuda) < 0.02);
+        BOOST_TEST(test::same_bits<float>(run(test::first_gpu()), on_cuda));
+      }
     }
   }
 }

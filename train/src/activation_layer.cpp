@@ -17,5 +17,6 @@ void activation_layer<S>::backward(const pass<S>& p, const S* x, const S* y, S* 
 template class activation_layer<float>;
 template class activation_layer<double>;
 template class activation_layer<bfloat16>;
+template class activation_layer<float16>;
 
 }  // namespace penstock::train

@@ -139,7 +139,9 @@ void save_checkpoint(const std::filesystem::path& file, stage& from, const train
                            {"training", to_json(at.training)},
                            {"rows", at.rows},
                            {"steps", now.steps},
-                           {"skipped", now.skipped}};
+                           {"skipped", now.skipped},
+                           {"loss_scale", now.loss_scale},
+                           {"clean_steps", now.clean_steps}};
   to.attribute("/", attribute_name, attributes.dump(2));
   to.commit();
 }
@@ -174,6 +176,8 @@ position load_checkpoint(const std::filesystem::path& file, stage& to, const tra
     }
     to.set_normalisation(statistics);
     to.set_steps(steps, skipped);
+    if (options.stage.precision == precision::fp16 && there.at("loss_scale") > 1)
+      to.set_loss_scale(there.at("loss_scale"), there.at("clean_steps"));
     return at;
   } catch (const json::exception&) {
     refuse(file, "its attribute 'penstock' lacks a value; the file is damaged");

@@ -59,5 +59,6 @@ void dense<S>::backward(const pass<S>& p, const S* x, const S* y, S* dy, S* dx, 
 template class dense<float>;
 template class dense<double>;
 template class dense<bfloat16>;
+template class dense<float16>;
 
 }  // namespace penstock::train

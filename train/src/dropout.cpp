@@ -20,5 +20,6 @@ void dropout<S>::backward(const pass<S>& p, const S*, const S*, S* dy, S* dx, bo
 template class dropout<float>;
 template class dropout<double>;
 template class dropout<bfloat16>;
+template class dropout<float16>;
 
 }  // namespace penstock::train

@@ -150,6 +150,7 @@ void activate_gradient(gpu::stream_ref stream, activation kind, std::size_t coun
 PENSTOCK_INSTANTIATE(float)
 PENSTOCK_INSTANTIATE(double)
 PENSTOCK_INSTANTIATE(bfloat16)
+PENSTOCK_INSTANTIATE(float16)
 #undef PENSTOCK_INSTANTIATE
 
 template <class S, class T>
@@ -172,5 +173,7 @@ template void optimizer_step(gpu::stream_ref, const optimizer_options&, const st
                              const double*, double*, double*, double*);
 template void optimizer_step(gpu::stream_ref, const optimizer_options&, const step_state*, std::size_t, float*,
                              const float*, float*, float*, bfloat16*);
+template void optimizer_step(gpu::stream_ref, const optimizer_options&, const step_state*, std::size_t, float*,
+                             const float*, float*, float*, float16*);
 
 }  // namespace penstock::train

@@ -38,5 +38,6 @@ void layer_norm<S>::backward(const pass<S>& p, const S* x, const S*, S* dy, S* d
 template class layer_norm<float>;
 template class layer_norm<double>;
 template class layer_norm<bfloat16>;
+template class layer_norm<float16>;
 
 }  // namespace penstock::train

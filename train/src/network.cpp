@@ -115,8 +115,10 @@ network<S> make_network(const mlp_options& model) {
 template class network<float>;
 template class network<double>;
 template class network<bfloat16>;
+template class network<float16>;
 template network<float> make_network(const mlp_options&);
 template network<double> make_network(const mlp_options&);
 template network<bfloat16> make_network(const mlp_options&);
+template network<float16> make_network(const mlp_options&);
 
 }  // namespace penstock::train

@@ -91,6 +91,7 @@ void normalise_rows_gradient(gpu::stream_ref stream, std::size_t rows, std::size
 PENSTOCK_INSTANTIATE(float)
 PENSTOCK_INSTANTIATE(double)
 PENSTOCK_INSTANTIATE(bfloat16)
+PENSTOCK_INSTANTIATE(float16)
 #undef PENSTOCK_INSTANTIATE
 
 }  // namespace penstock::train

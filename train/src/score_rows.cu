@@ -38,7 +38,7 @@ struct scored_row {
     if (!(weight > T(0)) || !(weight - weight == T(0))) return at_fault(lanes, noted.bad_weight, row);
     const row_target<T> target = target_of(i);
     if (!loss.accepts(lanes, target)) return at_fault(lanes, noted.bad_label, row);
-    const T scale = gradient ? static_cast<T>(state->loss_scale) : T(0);
+    const T scale = gradient ? static_cast<T>(noted.loss_scale) : T(0);
     const row_score<T> score = loss(lanes, z, target, {weight, weight * scale});
     if (!(score.loss - score.loss == T(0)) && lanes.index() == 0) lanes.note_first(noted.bad_loss, row);
     return score;
@@ -91,5 +91,6 @@ void score_rows(gpu::stream_ref stream, const planned_loss<arithmetic<S>>& plann
 template void score_rows(gpu::stream_ref, const planned_loss<float>&, std::size_t, float*, bool, step_state*);
 template void score_rows(gpu::stream_ref, const planned_loss<double>&, std::size_t, double*, bool, step_state*);
 template void score_rows(gpu::stream_ref, const planned_loss<float>&, std::size_t, bfloat16*, bool, step_state*);
+template void score_rows(gpu::stream_ref, const planned_loss<float>&, std::size_t, float16*, bool, step_state*);
 
 }  // namespace penstock::train

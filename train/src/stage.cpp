@@ -23,6 +23,7 @@ std::unique_ptr<stage::impl> make_impl(gpu::stream_ref stream, const stage_optio
   check(options);
   if (options.compute == type::float64) return make_typed_stage<double>(stream, options, std::move(memory));
   if (options.precision == precision::bf16) return make_typed_stage<bfloat16>(stream, options, std::move(memory));
+  if (options.precision == precision::fp16) return make_typed_stage<float16>(stream, options, std::move(memory));
   return make_typed_stage<float>(stream, options, std::move(memory));
 }
 
@@ -119,6 +120,13 @@ void stage::set_steps(std::uint64_t steps, std::uint64_t skipped) {
   step_state now = impl_->read_step_state();
   now.progress.steps = steps;
   now.progress.skipped = skipped;
+  impl_->write(reinterpret_cast<std::byte*>(impl_->state), reinterpret_cast<const std::byte*>(&now), sizeof now);
+}
+
+void stage::set_loss_scale(double scale, std::uint64_t clean_steps) {
+  step_state now = impl_->read_step_state();
+  now.progress.loss_scale = scale;
+  now.progress.clean_steps = clean_steps;
   impl_->write(reinterpret_cast<std::byte*>(impl_->state), reinterpret_cast<const std::byte*>(&now), sizeof now);
 }
 

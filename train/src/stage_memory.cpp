@@ -42,8 +42,8 @@ gpu::ledger plan_typed(gpu::device d, const stage_options& options) {
     ledger.add(memory_kind::device, stage_items::column_sums, sums * sizeof(T));
   if (d.is_cuda() && options.workspace_bytes > 0)
     ledger.add(memory_kind::device, stage_items::workspace, options.workspace_bytes, "cuBLASLt's");
-  if (options.clip_norm > 0)
-    ledger.add(memory_kind::device, stage_items::norm_sums, norm_pieces * sizeof(double), "for clipping");
+  if (needs_norm(options))
+    ledger.add(memory_kind::device, stage_items::norm_sums, norm_pieces * sizeof(double), "for clipping and overflow");
   ledger.add(memory_kind::device, stage_items::state, sizeof(step_state));
   ledger.add(memory_kind::pinned, stage_items::progress, sizeof(step_state));
   // A row of the widest weights at least, a megabyte at most, so that checkpoints need few copies.
@@ -118,14 +118,14 @@ void check(const stage_options& options) {
 }
 
 std::string_view name_of(precision p) noexcept {
-  constexpr std::array<std::string_view, 3> names{"float32", "tf32", "bf16"};
+  constexpr std::array<std::string_view, 4> names{"float32", "tf32", "bf16", "fp16"};
   return names[static_cast<std::size_t>(p)];
 }
 
 precision parse_precision(std::string_view name) {
-  for (const auto p : {precision::float32, precision::tf32, precision::bf16})
+  for (const auto p : {precision::float32, precision::tf32, precision::bf16, precision::fp16})
     if (name_of(p) == name) return p;
-  throw std::invalid_argument(fmt::format("'{}' is no precision; there are float32, tf32 and bf16", name));
+  throw std::invalid_argument(fmt::format("'{}' is no precision; there are float32, tf32, bf16 and fp16", name));
 }
 
 gpu::ledger plan(gpu::device d, const stage_options& options) {
@@ -133,7 +133,12 @@ gpu::ledger plan(gpu::device d, const stage_options& options) {
   if (d.is_host() && options.precision == precision::tf32)
     throw std::invalid_argument("the host has no tf32 arithmetic; compute in float32, or on a CUDA device");
   if (options.precision == precision::bf16) return plan_typed<bfloat16>(d, options);
+  if (options.precision == precision::fp16) return plan_typed<float16>(d, options);
   return options.compute == type::float64 ? plan_typed<double>(d, options) : plan_typed<float>(d, options);
+}
+
+bool needs_norm(const stage_options& options) noexcept {
+  return options.clip_norm > 0 || options.precision == precision::fp16;
 }
 
 backend_memory workspaces(const gpu::memory& memory) {

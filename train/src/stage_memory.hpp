@@ -30,6 +30,9 @@ inline constexpr const char* blas = "train: OpenBLAS's packing buffers";
 /// Throws std::invalid_argument for options that contradict themselves.
 void check(const stage_options& options);
 
+/// The norm of the gradient is taken at each step: for clipping, or to see an overflow.
+bool needs_norm(const stage_options& options) noexcept;
+
 /// The workspaces that the plan holds; empty where the device needs none.
 backend_memory workspaces(const gpu::memory& memory);
 

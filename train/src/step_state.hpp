@@ -23,7 +23,6 @@ struct step_state {
   const void* targets = nullptr;  ///< of its rows
   const void* weights = nullptr;  ///< of its rows; null: all 1
   double weight_in_step = 0;      ///< of the rows accumulated since the last update
-  double loss_scale = 1;          ///< the gradients hold so many times the sums
   double gradient_squares = 0;    ///< of the gradient sums, where the step is clipped
   std::uint32_t blocked = 0;      ///< the update under way changes nothing
   // What the optimizer multiplies with in the update under way.
@@ -33,6 +32,11 @@ struct step_state {
   double correction2 = 1;  ///< 1 / (1 - beta2^t)
 };
 
+// The loss scale of fp16: halved at an overflow, doubled after so many steps without one.
+inline constexpr double first_loss_scale = 65536;
+inline constexpr double largest_loss_scale = 16777216;
+inline constexpr std::uint64_t clean_steps_to_double = 2000;
+
 /// What begin_update() needs of the optimizer.
 struct update_rule {
   double learning_rate = 0;
@@ -40,6 +44,7 @@ struct update_rule {
   double beta2 = 0;
   double clip_norm = 0;  ///< 0: gradient_squares is not looked at
   bool skip = false;     ///< a step that is not finite is counted, and the next one may change the parameters again
+  bool scaled = false;   ///< the loss scale follows overflows of the gradient
 };
 
 }  // namespace penstock::train

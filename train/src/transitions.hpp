@@ -12,20 +12,29 @@ namespace penstock::train {
 
 PENSTOCK_HOST_DEVICE inline void apply_begin(const update_rule& rule, step_state& s) {
   train::progress& p = s.progress;
-  s.gradient_scale = s.weight_in_step > 0 ? 1.0 / (s.weight_in_step * s.loss_scale) : 0.0;
-  if (rule.clip_norm > 0) {
+  s.gradient_scale = s.weight_in_step > 0 ? 1.0 / (s.weight_in_step * p.loss_scale) : 0.0;
+  bool overflow = false;
+  if (rule.clip_norm > 0 || rule.scaled) {
     const double norm = sqrt(s.gradient_squares) * s.gradient_scale;
+    const bool bounded = norm - norm == 0;
+    overflow = rule.scaled && !bounded && p.loss_scale > 1;
     // A gradient can overflow where no loss did: its rows are those of the last pass, as far as can be told.
-    if (!(norm - norm == 0) && s.block.first_row < p.bad_loss) p.bad_loss = s.block.first_row;
-    if (norm > rule.clip_norm) s.gradient_scale *= rule.clip_norm / norm;
+    if (!bounded && !overflow && s.block.first_row < p.bad_loss) p.bad_loss = s.block.first_row;
+    if (rule.clip_norm > 0 && norm > rule.clip_norm) s.gradient_scale *= rule.clip_norm / norm;
   }
   const bool finite = p.bad_input == progress::no_row && p.bad_loss == progress::no_row;
   const bool targets = p.bad_label == progress::no_row && p.bad_weight == progress::no_row;
-  s.blocked = !finite || !targets || !(s.weight_in_step > 0);
+  s.blocked = !finite || !targets || overflow || !(s.weight_in_step > 0);
   s.learning_rate = rule.learning_rate;
   s.weight_in_step = 0;
   if (s.blocked) {
     p.running = p.at_step;
+    if (overflow && finite && targets) {
+      ++p.skipped;
+      p.loss_scale /= 2;
+      p.clean_steps = 0;
+      return;
+    }
     if (!rule.skip || !targets || finite) return;
     ++p.skipped;
     p.bad_input = p.bad_loss = progress::no_row;
@@ -33,6 +42,10 @@ PENSTOCK_HOST_DEVICE inline void apply_begin(const update_rule& rule, step_state
   }
   p.at_step = p.running;
   ++p.steps;
+  if (rule.scaled && ++p.clean_steps == clean_steps_to_double) {
+    if (p.loss_scale < largest_loss_scale) p.loss_scale *= 2;
+    p.clean_steps = 0;
+  }
   s.correction1 = 1.0 / (1.0 - pow(rule.beta1, static_cast<double>(p.steps)));
   s.correction2 = 1.0 / (1.0 - pow(rule.beta2, static_cast<double>(p.steps)));
 }

@@ -23,7 +23,7 @@ class typed_stage final : public stage::impl {
     mean_ = at(stage_items::mean);
     scale_ = at(stage_items::scale);
     plan_loss();
-    if (o.clip_norm > 0) norm_sums_ = reinterpret_cast<double*>(at(stage_items::norm_sums));
+    if (needs_norm(o)) norm_sums_ = reinterpret_cast<double*>(at(stage_items::norm_sums));
     const std::size_t kept = moments(o.optimizer);
     if (kept > 0) first_ = at(stage_items::first_moment);
     if (kept > 1) second_ = at(stage_items::second_moment);
@@ -58,8 +58,10 @@ class typed_stage final : public stage::impl {
   }
 
   void update(double learning_rate) override {
-    update_rule rule{
-        .learning_rate = learning_rate, .clip_norm = options.clip_norm, .skip = options.non_finite == non_finite::skip};
+    update_rule rule{.learning_rate = learning_rate,
+                     .clip_norm = options.clip_norm,
+                     .skip = options.non_finite == non_finite::skip,
+                     .scaled = options.precision == precision::fp16};
     if (const auto* o = std::get_if<adamw>(&options.optimizer)) rule.beta1 = o->beta1, rule.beta2 = o->beta2;
     const auto work = [&] {
       if (norm_sums_ != nullptr)
@@ -163,6 +165,7 @@ class typed_stage final : public stage::impl {
     if (first_ != nullptr) gpu::fill(stream, first_, 0, bytes);
     if (second_ != nullptr) gpu::fill(stream, second_, 0, bytes);
     step_state initial;
+    if (options.precision == precision::fp16) initial.progress.loss_scale = first_loss_scale;
     write(reinterpret_cast<std::byte*>(state), reinterpret_cast<const std::byte*>(&initial), sizeof initial);
     initialise_weights();
     gpu::fill(stream, sums.data(), 0, sums.size_bytes());
@@ -217,5 +220,7 @@ template std::unique_ptr<stage::impl> make_typed_stage<double>(gpu::stream_ref, 
                                                                std::shared_ptr<gpu::memory>);
 template std::unique_ptr<stage::impl> make_typed_stage<bfloat16>(gpu::stream_ref, const stage_options&,
                                                                  std::shared_ptr<gpu::memory>);
+template std::unique_ptr<stage::impl> make_typed_stage<float16>(gpu::stream_ref, const stage_options&,
+                                                                std::shared_ptr<gpu::memory>);
 
 }  // namespace penstock::train

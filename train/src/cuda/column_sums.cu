@@ -65,5 +65,7 @@ template void activation_gradient(cudaStream_t, activation, std::size_t, std::si
                                   bool, double*);
 template void activation_gradient(cudaStream_t, activation, std::size_t, std::size_t, const bfloat16*, bfloat16*,
                                   float*, bool, float*);
+template void activation_gradient(cudaStream_t, activation, std::size_t, std::size_t, const float16*, float16*, float*,
+                                  bool, float*);
 
 }  // namespace penstock::train::cuda

@@ -33,6 +33,7 @@ using lt_preference = handle<lt_traits<cublasLtMatmulPreference_t, cublasLtMatmu
 template <class S>
 inline constexpr cudaDataType_t data_type = std::is_same_v<S, double>     ? CUDA_R_64F
                                             : std::is_same_v<S, bfloat16> ? CUDA_R_16BF
+                                            : std::is_same_v<S, float16>  ? CUDA_R_16F
                                                                           : CUDA_R_32F;
 template <class S>
 cublasComputeType_t compute_type(precision arithmetic) {
@@ -82,9 +83,10 @@ cublasLtEpilogue_t epilogue_of(const product& p) {
 void require_tensor_cores(gpu::device d, precision arithmetic) {
   int major = 0;
   const cudaError_t code = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, d.ordinal());
-  if (code == cudaSuccess && major >= 8) return;
-  throw gpu::error(fmt::format("{} has no {} arithmetic (it needs compute capability 8.0); compute in float32",
-                               d.name(), name_of(arithmetic)));
+  const int needed = arithmetic == precision::fp16 ? 7 : 8;
+  if (code == cudaSuccess && major >= needed) return;
+  throw gpu::error(fmt::format("{} has no {} arithmetic (it needs compute capability {}.0); compute in float32",
+                               d.name(), name_of(arithmetic), needed));
 }
 
 template <class S>
@@ -190,5 +192,6 @@ void products<S>::multiply(cudaStream_t stream, const product& what, const S* a,
 template class products<float>;
 template class products<double>;
 template class products<bfloat16>;
+template class products<float16>;
 
 }  // namespace penstock::train::cuda

@@ -115,6 +115,7 @@ void add_scores(cudaStream_t stream, const row_score<T>* scores, bool gradient, 
 PENSTOCK_INSTANTIATE(float, float)
 PENSTOCK_INSTANTIATE(double, double)
 PENSTOCK_INSTANTIATE(bfloat16, float)
+PENSTOCK_INSTANTIATE(float16, float)
 #undef PENSTOCK_INSTANTIATE
 template void add_scores(cudaStream_t, const row_score<float>*, bool, step_state*);
 template void add_scores(cudaStream_t, const row_score<double>*, bool, step_state*);

@@ -71,5 +71,6 @@ std::unique_ptr<backend<S>> make_backend(std::size_t threads) {
 template std::unique_ptr<backend<float>> make_backend(std::size_t);
 template std::unique_ptr<backend<double>> make_backend(std::size_t);
 template std::unique_ptr<backend<bfloat16>> make_backend(std::size_t);
+template std::unique_ptr<backend<float16>> make_backend(std::size_t);
 
 }  // namespace penstock::train::host

@@ -14,5 +14,6 @@ std::unique_ptr<backend<S>> make_backend(gpu::stream_ref, const stage_options& o
 template std::unique_ptr<backend<float>> make_backend(gpu::stream_ref, const stage_options&, const backend_memory&);
 template std::unique_ptr<backend<double>> make_backend(gpu::stream_ref, const stage_options&, const backend_memory&);
 template std::unique_ptr<backend<bfloat16>> make_backend(gpu::stream_ref, const stage_options&, const backend_memory&);
+template std::unique_ptr<backend<float16>> make_backend(gpu::stream_ref, const stage_options&, const backend_memory&);
 
 }  // namespace penstock::train

@@ -35,7 +35,7 @@ void gemm(const product& p, blasint m, blasint n, const double* a, blasint lda, 
               1, a, lda, b, ldb, p.accumulate ? 1.0 : 0.0, c, static_cast<blasint>(p.columns));
 }
 
-/// A square tile of a product of bfloat16 factors, in float32 on the stack.
+/// A square tile of a product of 16-bit factors, in float32 on the stack.
 class widened_tile {
  public:
   static constexpr std::size_t extent = 64;
@@ -43,7 +43,8 @@ class widened_tile {
   widened_tile(const product& p, std::size_t i, std::size_t j)
       : p_(p), i_(i), j_(j), rows_(std::min(extent, p.rows - i)), columns_(std::min(extent, p.columns - j)) {}
 
-  void multiply(const bfloat16* a, const bfloat16* b) {
+  template <class S>
+  void multiply(const S* a, const S* b) {
     for (std::size_t k = 0; k < p_.depth; k += extent) {
       const std::size_t depth = std::min(extent, p_.depth - k);
       for (std::size_t i = 0; i < rows_; ++i)
@@ -115,8 +116,9 @@ void multiply(const product& p, const T* a, const T* b, T* c, const T* bias) {
 template void multiply(const product&, const float*, const float*, float*, const float*);
 template void multiply(const product&, const double*, const double*, double*, const double*);
 
-template <class C>
-void multiply(const product& p, const bfloat16* a, const bfloat16* b, C* c, const C* bias) {
+template <class S, class C>
+  requires(sizeof(S) == 2)
+void multiply(const product& p, const S* a, const S* b, C* c, const C* bias) {
   constexpr std::size_t extent = widened_tile::extent;
   const std::size_t down = (p.rows + extent - 1) / extent, across = (p.columns + extent - 1) / extent;
   tbb::parallel_for(
@@ -130,5 +132,7 @@ void multiply(const product& p, const bfloat16* a, const bfloat16* b, C* c, cons
 }
 template void multiply(const product&, const bfloat16*, const bfloat16*, float*, const float*);
 template void multiply(const product&, const bfloat16*, const bfloat16*, bfloat16*, const bfloat16*);
+template void multiply(const product&, const float16*, const float16*, float*, const float*);
+template void multiply(const product&, const float16*, const float16*, float16*, const float16*);
 
 }  // namespace penstock::train::host

@@ -12,10 +12,11 @@ template <class T>
   requires std::is_floating_point_v<T>
 void multiply(const product& what, const T* a, const T* b, T* c, const T* bias);
 
-/// The same of bfloat16 factors, whose products are summed in float32: c and bias are of type C, float or bfloat16.
+/// The same of 16-bit factors, whose products are summed in float32: c and bias are of type C, float or S.
 /// Slow: it widens the factors piece by piece.
-template <class C>
-void multiply(const product& what, const bfloat16* a, const bfloat16* b, C* c, const C* bias);
+template <class S, class C>
+  requires(sizeof(S) == 2)
+void multiply(const product& what, const S* a, const S* b, C* c, const C* bias);
 
 /// Must be called once before the first product: makes OpenBLAS compute on its caller's thread alone, in this process.
 void use_single_threaded_blas();

@@ -143,6 +143,7 @@ PENSTOCK_INSTANTIATE(double)
 PENSTOCK_INSTANTIATE(float, float)
 PENSTOCK_INSTANTIATE(double, double)
 PENSTOCK_INSTANTIATE(bfloat16, float)
+PENSTOCK_INSTANTIATE(float16, float)
 #undef PENSTOCK_INSTANTIATE
 
 }  // namespace penstock::train::host

@@ -31,7 +31,10 @@ enum class precision : std::uint8_t {
   tf32,     ///< factors rounded to 10 bits of mantissa; needs a CUDA device of compute capability 8.0 (Ampere) or newer
   /// Activations, their gradients, and a copy of the weights that products take, are bfloat16. Needs a CUDA device of
   /// compute capability 8.0; the host gives the same to rounding, slowly.
-  bf16
+  bf16,
+  /// The same with float16, whose gradients are scaled: by 2^16 at first, half of it after a step that overflows, which
+  /// changes nothing, and twice after 2,000 steps in a row that do not. Needs compute capability 7.0.
+  fp16
 };
 std::string_view name_of(precision) noexcept;
 /// Throws std::invalid_argument with the names there are.
@@ -88,6 +91,8 @@ struct progress {
   std::uint64_t bad_weight = no_row;  ///< a row's weight that is negative or not finite
   std::uint64_t steps = 0;            ///< updates that changed the parameters
   std::uint64_t skipped = 0;          ///< updates that did not
+  double loss_scale = 1;              ///< of fp16's gradients
+  std::uint64_t clean_steps = 0;      ///< since it last changed
 };
 
 /// A part of the state in the device's memory, for checkpoints.
@@ -163,6 +168,8 @@ class stage {
   void write_state(const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes);
   /// Sets the number of steps made, which AdamW's correction depends on.
   void set_steps(std::uint64_t steps, std::uint64_t skipped = 0);
+  /// Sets the loss scale of fp16, and the steps since it last changed.
+  void set_loss_scale(double scale, std::uint64_t clean_steps = 0);
 
   const stage_options& options() const noexcept;
   gpu::stream_ref stream() const noexcept;

@@ -1,0 +1,221 @@
+#include "element.hpp"
+#include "fixture.hpp"
+#include "host/products.hpp"
+#include "training_file.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+
+using namespace penstock;
+using penstock::test::host_stage;
+using penstock::test::rows_of;
+using train::bfloat16;
+using train::float16;
+
+namespace {
+
+float rounded(float x) { return bfloat16(x); }
+
+std::vector<float> gradients(const train::stage_options& options, const rows_of<float>& data, std::size_t rows) {
+  host_stage<float> s(options);
+  if (options.precision == train::precision::fp16) s.stage.set_loss_scale(16384);
+  s.accumulate(data, 0, rows);
+  return test::copy_of(s.gradients());
+}
+
+template <class S, class C>
+double worst_error(const train::product& p, double unit) {
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  std::vector<S> a(p.rows * p.depth), b(p.depth * p.columns);
+  std::vector<C> c(p.rows * p.columns), bias(p.columns);
+  for (auto* factor : {&a, &b})
+    for (auto& value : *factor) value = S(uniform(random));
+  for (auto* values : {&c, &bias})
+    for (auto& value : *values) value = static_cast<C>(uniform(random));
+  const std::vector<C> before = c;
+  train::host::multiply(p, a.data(), b.data(), c.data(), bias.data());
+  double worst = 0;
+  for (std::size_t i = 0; i < p.rows; ++i)
+    for (std::size_t j = 0; j < p.columns; ++j) {
+      double sum = p.bias ? static_cast<double>(bias[j]) : 0.0;
+      for (std::size_t k = 0; k < p.depth; ++k)
+        sum += static_cast<double>(p.transpose_a ? a[k * p.rows + i] : a[i * p.depth + k]) *
+               static_cast<double>(p.transpose_b ? b[j * p.depth + k] : b[k * p.columns + j]);
+      if (p.activation == train::activation::relu) sum = std::max(sum, 0.0);
+      if (p.accumulate) sum += static_cast<double>(before[i * p.columns + j]);
+      const double error = std::abs(static_cast<double>(c[i * p.columns + j]) - sum);
+      worst = std::max(worst, error - unit * std::abs(sum));
+    }
+  return worst;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(small_floats)
+
+BOOST_AUTO_TEST_CASE(values_round_to_the_nearest_with_seven_bits_of_fraction_and_ties_to_even) {
+  BOOST_TEST(rounded(1 + 0x1p-8f) == 1.0f);
+  BOOST_TEST(rounded(1 + 0x3p-8f) == 1 + 0x1p-6f);
+  BOOST_TEST(rounded(1 + 0x1.01p-8f) == 1 + 0x1p-7f);
+  BOOST_TEST(rounded(-3.14159265f) == -3.140625f);
+  BOOST_TEST(rounded(std::numeric_limits<float>::max()) == std::numeric_limits<float>::infinity());
+  BOOST_TEST(std::isnan(rounded(std::numeric_limits<float>::quiet_NaN())));
+}
+
+BOOST_AUTO_TEST_CASE(a_float16_rounds_to_ten_bits_with_subnormals_and_overflows_from_65520) {
+  const auto half = [](float x) { return static_cast<float>(float16(x)); };
+  BOOST_TEST(half(1 + 0x1p-11f) == 1.0f);
+  BOOST_TEST(half(1 + 0x3p-11f) == 1 + 0x1p-9f);
+  BOOST_TEST(half(-3.14159265f) == -3.140625f);
+  BOOST_TEST(half(65504) == 65504.0f);
+  BOOST_TEST(half(65519) == 65504.0f);
+  BOOST_TEST(half(65520) == std::numeric_limits<float>::infinity());
+  BOOST_TEST(half(0x1p-24f) == 0x1p-24f);
+  BOOST_TEST(half(0x1p-25f) == 0.0f);
+  BOOST_TEST(half(0x3p-25f) == 0x1p-23f);
+  BOOST_TEST(half(-0x1.004p-14f) == -0x1.004p-14f);
+  BOOST_TEST(std::isnan(half(std::numeric_limits<float>::quiet_NaN())));
+}
+
+BOOST_AUTO_TEST_CASE(products_are_summed_in_float32_and_rounded_once) {
+  for (const auto& [rows, columns, depth] : {std::tuple{1u, 1u, 1u}, {65u, 130u, 200u}, {7u, 64u, 64u}})
+    for (int form = 0; form < 4; ++form) {
+      train::product p{.rows = rows,
+                       .columns = columns,
+                       .depth = depth,
+                       .transpose_a = (form & 1) != 0,
+                       .transpose_b = (form & 2) != 0};
+      p.gradient = p.accumulate = true;
+      BOOST_TEST((worst_error<bfloat16, float>(p, 0)) < 1e-6 * depth);
+      BOOST_TEST((worst_error<float16, float>(p, 0)) < 1e-6 * depth);
+      p.gradient = p.accumulate = false;
+      p.bias = true;
+      p.activation = train::activation::relu;
+      BOOST_TEST((worst_error<bfloat16, bfloat16>(p, 0x1p-8)) < 1e-6 * depth);
+      BOOST_TEST((worst_error<float16, float16>(p, 0x1p-11)) < 1e-6 * depth);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(gradients_are_near_those_of_float32_and_not_the_same) {
+  const rows_of<float> data(64, 40, 5);
+  train::stage_options options{.model = {.inputs = 40, .hidden = {64, 32}, .outputs = 5, .layer_norm = true},
+                               .rows = 64};
+  const auto exact = gradients(options, data, 64);
+  for (const auto precision : {train::precision::bf16, train::precision::fp16}) {
+    options.precision = precision;
+    const auto found = gradients(options, data, 64);
+    const double scale = precision == train::precision::fp16 ? 16384 : 1;
+    double worst = 0, largest = 0;
+    for (std::size_t i = 0; i < exact.size(); ++i) {
+      worst = std::max(worst, std::abs(static_cast<double>(found[i]) / scale - exact[i]));
+      largest = std::max(largest, static_cast<double>(std::abs(exact[i])));
+    }
+    BOOST_TEST(worst > 1e-6 * largest);
+    BOOST_TEST(worst < (precision == train::precision::fp16 ? 0.01 : 0.05) * largest);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(small_steps_add_up_in_the_weights_which_stay_float32) {
+  // 100 steps of 1e-5 on weights of size 1 are far below bfloat16's spacing of 1/128 there.
+  train::stage_options options{.model = {.inputs = 1, .hidden = {}, .outputs = 1},
+                               .loss = train::mean_squared_error{},
+                               .targets = train::target::values,
+                               .optimizer = train::sgd{.momentum = 0},
+                               .rows = 1};
+  options.precision = train::precision::bf16;
+  host_stage<float> s(options);
+  const float one = 1, x = 1, target = 0.5f;
+  for (const auto& item : s.stage.state())
+    s.stage.write_state(item, 0, reinterpret_cast<const std::byte*>(&one), sizeof one);
+  for (int step = 0; step < 100; ++step) {
+    s.stage.accumulate(&x, &target, 1, 1);
+    s.stage.update(1e-5);
+  }
+  // The output is 2 throughout, its gradient 3.
+  BOOST_TEST(std::abs(s.parameters()[0] - (1 - 100 * 3e-5f)) < 1e-5f);
+}
+
+BOOST_AUTO_TEST_CASE(a_step_that_overflows_halves_the_scale_and_changes_nothing) {
+  const rows_of<float> data(64, 8, 3);
+  train::stage_options options{.model = {.inputs = 8, .hidden = {16}, .outputs = 3}, .rows = 64};
+  options.precision = train::precision::fp16;
+  host_stage<float> s(options);
+  BOOST_TEST(s.stage.progress().loss_scale == 65536.0);
+  s.accumulate(data, 0, 64);
+  s.stage.update(0.01);
+  s.stage.set_loss_scale(0x1p24);  // the gradient of one row alone is beyond 65504
+  const auto bits = [&] {
+    std::vector<float> all;
+    for (const char* name : {"train: parameters", "train: first moments", "train: second moments"}) {
+      const auto item = s.item(name);
+      all.insert(all.end(), item.begin(), item.end());
+    }
+    return all;
+  };
+  const auto before = bits();
+  const train::progress start = s.stage.progress();
+  s.accumulate(data, 0, 64);
+  s.stage.update(0.01);
+  const train::progress after = s.stage.progress();
+  BOOST_TEST(after.loss_scale == 0x1p23);
+  BOOST_TEST(after.steps == start.steps);
+  BOOST_TEST(after.skipped == start.skipped + 1);
+  BOOST_TEST(after.bad_loss == train::progress::no_row);
+  BOOST_TEST(test::same_bits<float>(bits(), before));
+}
+
+BOOST_AUTO_TEST_CASE(two_thousand_steps_without_overflow_double_the_scale) {
+  const rows_of<float> data(2, 2, 2);
+  train::stage_options options{.model = {.inputs = 2, .hidden = {}, .outputs = 2}, .rows = 2};
+  options.precision = train::precision::fp16;
+  host_stage<float> s(options);
+  s.stage.set_loss_scale(8, 1997);
+  for (const double expected : {8.0, 8.0, 16.0}) {
+    s.accumulate(data, 0, 2);
+    s.stage.update(0.001);
+    BOOST_TEST(s.stage.progress().loss_scale == expected);
+  }
+  BOOST_TEST(s.stage.progress().clean_steps == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(gradients_are_unscaled_before_they_are_clipped) {
+  const rows_of<float> data(16, 4, 3);
+  train::stage_options options{.model = {.inputs = 4, .hidden = {}, .outputs = 3},
+                               .optimizer = train::sgd{.momentum = 0},
+                               .rows = 16,
+                               .clip_norm = 0.01};
+  options.precision = train::precision::fp16;
+  host_stage<float> s(options);
+  s.stage.set_loss_scale(1024);
+  const auto before = test::copy_of(s.parameters());
+  s.accumulate(data, 0, 16);
+  s.stage.update(1);
+  double squares = 0;
+  for (std::size_t i = 0; i < before.size(); ++i) squares += std::pow(s.parameters()[i] - before[i], 2);
+  BOOST_TEST(std::abs(std::sqrt(squares) - 0.01) < 1e-6);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_from_a_file_learns_and_resumes_with_the_same_bits) {
+  const test::training_file data;
+  for (const auto precision : {train::precision::bf16, train::precision::fp16}) {
+    auto options = test::small_trainer();
+    options.stage.precision = precision;
+    test::training_run whole(data, options), stopped(data, options), resumed(data, options);
+    train::epoch_progress last;
+    for (int epoch = 0; epoch < 4; ++epoch) last = whole.trainer.train_epoch(whole.planned.training);
+    BOOST_TEST(last.training.accuracy() > 0.85);
+    for (int epoch = 0; epoch < 2; ++epoch) stopped.trainer.train_epoch(stopped.planned.training);
+    stopped.trainer.save(data.path("c.h5"));
+    resumed.trainer.resume(data.path("c.h5"));
+    for (int epoch = 0; epoch < 2; ++epoch) resumed.trainer.train_epoch(resumed.planned.training);
+    BOOST_TEST(test::same_bits<float>(resumed.weights(), whole.weights()));
+    BOOST_TEST(resumed.trainer.stage().progress().loss_scale == whole.trainer.stage().progress().loss_scale);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
