@@ -76,20 +76,12 @@ int status_of_child(const std::filesystem::path& path, std::size_t bytes) {
   return status;
 }
 
-boost::test_tools::assertion_result has_its_own_memory(boost::unit_test::test_unit_id id) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return run_if(false, id, "sanitizers take address space without limit");
-#else
-  return run_if(true, id, "");
-#endif
-}
-
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(hostile)
 
 BOOST_AUTO_TEST_CASE(claims_of_headers_take_no_memory_and_no_time,
-                     *boost::unit_test::precondition(has_its_own_memory)) {
+                     *boost::unit_test::precondition(memory_can_be_measured)) {
   std::ifstream list(made_folder() / "hostile.txt");
   int files = 0;
   for (std::string name; std::getline(list, name); ++files) {

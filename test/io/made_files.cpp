@@ -50,6 +50,14 @@ boost::test_tools::assertion_result run_if(bool condition, boost::unit_test::tes
   return answer;
 }
 
+boost::test_tools::assertion_result memory_can_be_measured(boost::unit_test::test_unit_id id) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return run_if(false, id, "sanitizers take memory of their own");
+#else
+  return run_if(true, id, "");
+#endif
+}
+
 const fs::path& made_folder() {
   static const folder made;
   return made.path;

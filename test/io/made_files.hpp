@@ -23,6 +23,9 @@ struct made_dataset {
 /// For preconditions: true, or false after telling on the standard output that the case is skipped, and why.
 boost::test_tools::assertion_result run_if(bool condition, boost::unit_test::test_unit_id id, const std::string& why);
 
+/// Sanitizers take memory of their own: what is resident, or what may be, says nothing then.
+boost::test_tools::assertion_result memory_can_be_measured(boost::unit_test::test_unit_id id);
+
 /// The folder of test files, made by h5py when first asked for, and removed when the program ends.
 const std::filesystem::path& made_folder();
 const std::vector<made_dataset>& made_datasets();

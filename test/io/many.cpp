@@ -86,7 +86,8 @@ BOOST_AUTO_TEST_CASE(datasets_of_65536_chunks_are_read_directly_under_both_kinds
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_million_chunks_take_less_than_64_MiB_to_open) {
+BOOST_AUTO_TEST_CASE(a_million_chunks_take_less_than_64_MiB_to_open,
+                     *boost::unit_test::precondition(memory_can_be_measured)) {
   const auto file = many_folder() / "million.h5";
   BOOST_TEST(in_child([&] {  // whose memory nothing else has grown
     const auto before = resident_bytes();
@@ -98,7 +99,8 @@ BOOST_AUTO_TEST_CASE(a_million_chunks_take_less_than_64_MiB_to_open) {
   }));
 }
 
-BOOST_AUTO_TEST_CASE(visiting_2000_datasets_leaves_memory_flat) {
+BOOST_AUTO_TEST_CASE(visiting_2000_datasets_leaves_memory_flat,
+                     *boost::unit_test::precondition(memory_can_be_measured)) {
   const auto file = many_folder() / "datasets.h5";
   const auto visit = [&](int first, int end) {
     for (int n = first; n < end; ++n)
@@ -114,7 +116,8 @@ BOOST_AUTO_TEST_CASE(visiting_2000_datasets_leaves_memory_flat) {
   BOOST_TEST(resident_bytes() < before + (std::size_t{8} << 20));
 }
 
-BOOST_AUTO_TEST_CASE(a_field_of_2000_datasets_that_libhdf5_reads_holds_few_open) {
+BOOST_AUTO_TEST_CASE(a_field_of_2000_datasets_that_libhdf5_reads_holds_few_open,
+                     *boost::unit_test::precondition(memory_can_be_measured)) {
   std::vector<io::location> segments;
   for (int n = 0; n < 2000; ++n)
     segments.push_back({.file = many_folder() / "datasets.h5", .dataset = "/s" + std::to_string(n)});
