@@ -19,6 +19,18 @@ std::string describe_rows(const source::field_description& field, const io::row_
                      more ? fmt::format(" and {} more", more) : "");
 }
 
+/// Texts and opaque values travel as bytes: a cast would make numbers of characters, silently.
+void refuse_cast_of_bytes(const source::field_description& field, const io::row_reader& reader) {
+  const io::element_type& stored = reader.element();
+  const bool bytes = stored.element == type::uint8 && stored.numpy != "|u1" && stored.numpy != "|b1";
+  if (!bytes || !field.options.as || *field.options.as == type::uint8) return;
+  const io::location& first = field.segments.front();
+  throw io::error(fmt::format("its values are bytes ({}), which do not become numbers; read them as uint8, and let a "
+                              "transform make numbers of them",
+                              stored.numpy),
+                  {.file = first.file.string(), .dataset = first.dataset});
+}
+
 }  // namespace
 
 struct opened::impl {
@@ -112,6 +124,7 @@ opened description::open() const {
     io::read_options options;
     options.faults = parts_->faults;
     readers.emplace_back(field.segments, options);
+    refuse_cast_of_bytes(field, readers.back());
     if (readers.back().rows() != readers.front().rows())
       throw io::error(fmt::format("{}, {}; all fields need the same number",
                                   describe_rows(parts_->from.fields().front(), readers.front()),

@@ -63,10 +63,13 @@ class train(program_case):
             file.create_dataset("ragged", (100,), dtype=h5py.vlen_dtype("f4"))
             file.create_dataset("reference", (100,), dtype=h5py.ref_dtype)
             file["table"] = numpy.zeros(100, [("a", "f4"), ("b", "i4")])
+            file["text"] = numpy.array([b"12"] * 100, "S2")
         for name, what in ("ragged", "variable length"), ("reference", "reference"), ("table", "compound"):
             for option in "--x", "--y":
                 done = self.run_program("penstock-train", path, option, f"/{name}", expect=1)
                 self.assert_one_line(done, "rows.h5", f"/{name}", what)
+        done = self.run_program("penstock-train", path, "--x", "/text", expect=1)
+        self.assert_one_line(done, "rows.h5:/text", "bytes")
         self.run_program("penstock-train", path, "--x", "/table[a]", "--y", "/table[b]", "--epochs", 1)
 
     def test_a_value_that_is_not_finite_is_named_by_its_file_and_row_there(self):

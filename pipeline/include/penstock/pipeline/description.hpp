@@ -55,8 +55,9 @@ class description {
   /// Faults for tests.
   friend description operator|(description d, fault_seam faults);
 
-  /// Opens the source: metadata and chunk indexes. Throws io::error (also for fields with different row counts),
-  /// std::invalid_argument (conversions that there are not, an order that does not suit the rows).
+  /// Opens the source: metadata and chunk indexes. Throws io::error (also for fields with different row counts, and
+  /// for texts that shall become numbers), std::invalid_argument (conversions that there are not, an order that does
+  /// not suit the rows).
   opened open() const;
   /// Opens, plans and allocates. Throws gpu::budget_error with the ledger where the budget is too small.
   pipeline build(gpu::device d, const gpu::budget& limits) const;
