@@ -109,7 +109,61 @@ void check_identity(const std::filesystem::path& file, const json& there, const 
                                name, other.contains(name) ? other.at(name).dump() : "missing", value.dump()));
 }
 
+/// Everything is opened and compared before anything is written.
+input_statistics read_items(const std::filesystem::path& file, const std::vector<state_item>& items, std::size_t inputs,
+                            const item_writer& write) {
+  std::vector<io::row_reader> readers;
+  for (const state_item& item : items) readers.push_back(open_item(file, item.path, item.element, item.shape));
+  input_statistics statistics{read_doubles(file, "/normalisation/mean", inputs),
+                              read_doubles(file, "/normalisation/deviation", inputs)};
+  std::vector<std::byte> piece;
+  for (std::size_t n = 0; n < readers.size(); ++n) {
+    const std::size_t bytes = row_bytes(items[n]);
+    for_each_piece(items[n], [&](std::uint64_t first, std::uint64_t rows) {
+      piece.resize(rows * bytes);
+      readers[n].read(first, rows, piece);
+      write(items[n], first * bytes, piece.data(), piece.size());
+    });
+  }
+  return statistics;
+}
+
+mlp_options model_of(const json& there) {
+  mlp_options model;
+  model.inputs = there.at("inputs");
+  model.hidden = there.at("hidden").get<std::vector<std::size_t>>();
+  model.outputs = there.at("outputs");
+  model.activation = parse_activation(there.at("activation").get<std::string>());
+  model.layer_norm = there.at("layer_norm");
+  model.dropout = there.at("dropout");
+  return model;
+}
+
 }  // namespace
+
+predictor_options read_model(const std::filesystem::path& file) {
+  const json there = read_attributes(file);
+  try {
+    predictor_options options;
+    options.model = model_of(there);
+    options.compute = parse_type(there.at("compute").get<std::string>());
+    const std::string loss = there.at("loss");
+    options.form = loss == "softmax"  ? prediction::softmax
+                   : loss == "binary" ? prediction::sigmoid
+                                      : prediction::output;
+    return options;
+  } catch (const json::exception&) {
+    refuse(file, "its attribute 'penstock' lacks a value; the file is damaged");
+  }
+}
+
+input_statistics load_weights(const std::filesystem::path& file, const mlp_options& model,
+                              const std::vector<state_item>& items, const item_writer& write) {
+  const predictor_options there = read_model(file);
+  if (!(there.model == model))
+    refuse(file, fmt::format("its model is {}, and this one {}", to_text(there.model), to_text(model)));
+  return read_items(file, items, model.inputs, write);
+}
 
 void save_checkpoint(const std::filesystem::path& file, stage& from, const trainer_options& options, const position& at,
                      fault_seam faults) {
@@ -133,6 +187,10 @@ void save_checkpoint(const std::filesystem::path& file, stage& from, const train
                            {"hidden", options.stage.model.hidden},
                            {"outputs", options.stage.model.outputs},
                            {"activation", std::string(name_of(options.stage.model.activation))},
+                           {"layer_norm", options.stage.model.layer_norm},
+                           {"dropout", options.stage.model.dropout},
+                           {"compute", std::string(name_of(options.stage.compute))},
+                           {"loss", std::string(name_of(options.stage.loss))},
                            {"optimizer", to_text(options.stage.optimizer)},
                            {"epoch", at.epoch},
                            {"next_row", at.next_batch * options.stage.rows},
@@ -158,22 +216,11 @@ position load_checkpoint(const std::filesystem::path& file, stage& to, const tra
                       .next_batch = next_row / options.stage.rows,
                       .training = metrics_of(there.at("training")),
                       .rows = there.at("rows")};
-    // Everything is opened and compared before anything is changed.
-    std::vector<io::row_reader> readers;
-    for (const state_item& item : to.state()) readers.push_back(open_item(file, item.path, item.element, item.shape));
-    const std::size_t inputs = options.stage.model.inputs;
-    const input_statistics statistics{read_doubles(file, "/normalisation/mean", inputs),
-                                      read_doubles(file, "/normalisation/deviation", inputs)};
-    std::vector<std::byte> piece;
-    for (std::size_t n = 0; n < readers.size(); ++n) {
-      const state_item& item = to.state()[n];
-      const std::size_t bytes = row_bytes(item);
-      for_each_piece(item, [&](std::uint64_t first, std::uint64_t rows) {
-        piece.resize(rows * bytes);
-        readers[n].read(first, rows, piece);
-        to.write_state(item, first * bytes, piece.data(), piece.size());
-      });
-    }
+    const input_statistics statistics =
+        read_items(file, to.state(), options.stage.model.inputs,
+                   [&](const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes) {
+                     to.write_state(item, offset, from, bytes);
+                   });
     to.set_normalisation(statistics);
     to.set_steps(steps, skipped);
     if (options.stage.precision == precision::fp16 && there.at("loss_scale") > 1)

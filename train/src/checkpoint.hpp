@@ -1,8 +1,11 @@
 #pragma once
 
+#include <penstock/train/predictor.hpp>
 #include <penstock/train/trainer.hpp>
 
 #include <filesystem>
+#include <functional>
+#include <vector>
 
 namespace penstock::train {
 
@@ -10,6 +13,12 @@ namespace penstock::train {
 /// the root is JSON with everything else. See trainer::save and trainer::resume.
 void save_checkpoint(const std::filesystem::path& file, stage& from, const trainer_options& options, const position& at,
                      fault_seam faults);
+/// The model alone: its options, and its weights and statistics. See predictor.
+predictor_options read_model(const std::filesystem::path& file);
+using item_writer =
+    std::function<void(const state_item&, std::size_t offset, const std::byte* from, std::size_t bytes)>;
+input_statistics load_weights(const std::filesystem::path& file, const mlp_options& model,
+                              const std::vector<state_item>& items, const item_writer& write);
 position load_checkpoint(const std::filesystem::path& file, stage& to, const trainer_options& options);
 
 }  // namespace penstock::train

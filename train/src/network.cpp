@@ -16,14 +16,15 @@ namespace {
 
 std::string activation_name(std::size_t layer) { return fmt::format("train: activations of layer {}", layer); }
 std::string scratch_name(std::size_t layer) { return fmt::format("train: scratch of layer {}", layer); }
+constexpr std::array output_names{"train: activations, even", "train: activations, odd"};
 constexpr const char* rounded_name = "train: parameters, rounded";
 constexpr std::array change_names{"train: gradients of activations, even", "train: gradients of activations, odd"};
 
 }  // namespace
 
 template <class S>
-network<S>::network(std::vector<std::unique_ptr<layer<S>>> layers)
-    : layers_(std::move(layers)), outputs_(layers_.size()), changes_(layers_.size()) {
+network<S>::network(std::vector<std::unique_ptr<layer<S>>> layers, passes wanted)
+    : layers_(std::move(layers)), wanted_(wanted), outputs_(layers_.size()), changes_(layers_.size()) {
   for (const auto& l : layers_) parameters_ += parameter_elements(*l);
 }
 
@@ -39,30 +40,39 @@ void network<S>::plan(std::size_t rows, gpu::ledger& ledger) const {
   using gpu::memory_kind;
   const std::size_t bytes = parameters_ * sizeof(T);
   ledger.add(memory_kind::device, "train: parameters", bytes, fmt::format("{} of {} bytes", parameters_, sizeof(T)));
-  ledger.add(memory_kind::device, "train: gradients", bytes, "sums over the rows of a step");
+  if (wanted_ == passes::both)
+    ledger.add(memory_kind::device, "train: gradients", bytes, "sums over the rows of a step");
   if (!std::is_same_v<S, T>)
     ledger.add(memory_kind::device, rounded_name, parameters_ * sizeof(S),
                fmt::format("{} of {} bytes", parameters_, sizeof(S)));
-  std::array<std::size_t, 2> changes{};
-  for (std::size_t n = 0; n < layers_.size(); ++n) {
-    const std::size_t width = layers_[n]->outputs();
-    ledger.add(memory_kind::device, activation_name(n), rows * width * sizeof(S),
-               fmt::format("{} rows of {}", rows, width));
+  for (std::size_t n = 0; n < layers_.size(); ++n)
     if (const std::size_t own = layers_[n]->scratch_elements(rows); own != 0)
       ledger.add(memory_kind::device, scratch_name(n), own * sizeof(T));
-    if (n + 1 < layers_.size()) changes[n % 2] = std::max(changes[n % 2], width);
+  plan_outputs(rows, ledger);
+}
+
+template <class S>
+void network<S>::plan_outputs(std::size_t rows, gpu::ledger& ledger) const {
+  const auto add = [&](std::string name, std::size_t width) {
+    ledger.add(gpu::memory_kind::device, std::move(name), rows * width * sizeof(S),
+               fmt::format("{} rows of {}", rows, width));
+  };
+  std::array<std::size_t, 2> widest{};
+  for (std::size_t n = 0; n < layers_.size(); ++n) {
+    const std::size_t width = layers_[n]->outputs();
+    if (wanted_ == passes::both) add(activation_name(n), width);
+    // The gradient of the last layer's output takes its place.
+    if (wanted_ == passes::forward || n + 1 < layers_.size()) widest[n % 2] = std::max(widest[n % 2], width);
   }
   for (std::size_t parity = 0; parity < 2; ++parity)
-    if (changes[parity] != 0)
-      ledger.add(memory_kind::device, change_names[parity], rows * changes[parity] * sizeof(S),
-                 fmt::format("{} rows of {}", rows, changes[parity]));
+    if (widest[parity] != 0) add(wanted_ == passes::both ? change_names[parity] : output_names[parity], widest[parity]);
 }
 
 template <class S>
 void network<S>::bind(const gpu::memory& memory) {
   const auto at = [&](const std::string& name) { return memory.at(gpu::memory_kind::device, name).data(); };
   parameter_data_ = reinterpret_cast<T*>(at("train: parameters"));
-  gradient_data_ = reinterpret_cast<T*>(at("train: gradients"));
+  if (wanted_ == passes::both) gradient_data_ = reinterpret_cast<T*>(at("train: gradients"));
   const S* factors = nullptr;
   if constexpr (std::is_same_v<S, T>)
     factors = parameter_data_;
@@ -71,10 +81,11 @@ void network<S>::bind(const gpu::memory& memory) {
   std::size_t first = 0;
   for (std::size_t n = 0; n < layers_.size(); ++n) {
     T* const scratch = layers_[n]->scratch_elements(1) != 0 ? reinterpret_cast<T*>(at(scratch_name(n))) : nullptr;
-    layers_[n]->bind(factors + first, gradient_data_ + first, scratch);
+    layers_[n]->bind(factors + first, gradient_data_ != nullptr ? gradient_data_ + first : nullptr, scratch);
     first += parameter_elements(*layers_[n]);
-    outputs_[n] = reinterpret_cast<S*>(at(activation_name(n)));
-    changes_[n] = n + 1 < layers_.size() ? reinterpret_cast<S*>(at(change_names[n % 2])) : outputs_[n];
+    const bool kept = wanted_ == passes::both;
+    outputs_[n] = reinterpret_cast<S*>(at(kept ? activation_name(n) : output_names[n % 2]));
+    changes_[n] = kept && n + 1 < layers_.size() ? reinterpret_cast<S*>(at(change_names[n % 2])) : outputs_[n];
   }
 }
 
@@ -95,7 +106,7 @@ void network<S>::backward(const pass<S>& p, const S* x, bool accumulate) {
 }
 
 template <class S>
-network<S> make_network(const mlp_options& model) {
+network<S> make_network(const mlp_options& model, passes wanted) {
   std::vector<std::unique_ptr<layer<S>>> layers;
   std::size_t inputs = model.inputs;
   for (const std::size_t outputs : model.hidden) {
@@ -109,16 +120,30 @@ network<S> make_network(const mlp_options& model) {
     inputs = outputs;
   }
   layers.push_back(std::make_unique<dense<S>>(inputs, model.outputs, activation::identity, activation::identity));
-  return network<S>(std::move(layers));
+  return network<S>(std::move(layers), wanted);
 }
 
-template class network<float>;
-template class network<double>;
-template class network<bfloat16>;
-template class network<float16>;
-template network<float> make_network(const mlp_options&);
-template network<double> make_network(const mlp_options&);
-template network<bfloat16> make_network(const mlp_options&);
-template network<float16> make_network(const mlp_options&);
+template <class S>
+void list_parameters(const network<S>& model, const std::string& group, arithmetic<S>* data,
+                     std::vector<state_item>& to) {
+  for (std::size_t n = 0; n < model.layers().size(); ++n)
+    for (const parameter_shape& p : model.layers()[n]->parameters()) {
+      to.push_back({fmt::format("/{}/layer{}/{}", group, n, p.name), type_of<arithmetic<S>>, p.shape,
+                    reinterpret_cast<std::byte*>(data)});
+      std::size_t elements = 1;
+      for (const std::uint64_t extent : p.shape) elements *= extent;
+      data += elements;
+    }
+}
+
+#define PENSTOCK_INSTANTIATE(S)                                 \
+  template class network<S>;                                    \
+  template network<S> make_network(const mlp_options&, passes); \
+  template void list_parameters(const network<S>&, const std::string&, arithmetic<S>*, std::vector<state_item>&);
+PENSTOCK_INSTANTIATE(float)
+PENSTOCK_INSTANTIATE(double)
+PENSTOCK_INSTANTIATE(bfloat16)
+PENSTOCK_INSTANTIATE(float16)
+#undef PENSTOCK_INSTANTIATE
 
 }  // namespace penstock::train

@@ -5,20 +5,24 @@
 #include <penstock/gpu/ledger.hpp>
 #include <penstock/gpu/memory.hpp>
 
+#include <penstock/train/stage.hpp>
+
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace penstock::train {
 
+enum class passes : std::uint8_t { both, forward };
+
 /// Layers in a row, with the memory between them: each layer's output is kept for backward, gradients of outputs go
-/// back and forth between two buffers.
+/// back and forth between two buffers. Where it only goes forward, so do the outputs, and there are no gradients.
 template <class S>
 class network {
  public:
   using T = arithmetic<S>;
 
-  explicit network(std::vector<std::unique_ptr<layer<S>>> layers);
+  network(std::vector<std::unique_ptr<layer<S>>> layers, passes wanted);
 
   std::size_t inputs() const noexcept { return layers_.front()->inputs(); }
   std::size_t outputs() const noexcept { return layers_.back()->outputs(); }
@@ -42,7 +46,10 @@ class network {
   S* rounded_data() const noexcept { return rounded_data_; }
 
  private:
+  void plan_outputs(std::size_t rows, gpu::ledger& ledger) const;
+
   std::vector<std::unique_ptr<layer<S>>> layers_;
+  passes wanted_;
   std::size_t parameters_ = 0;
   T* parameter_data_ = nullptr;
   T* gradient_data_ = nullptr;
@@ -53,6 +60,11 @@ class network {
 
 /// The layers of a multilayer perceptron.
 template <class S>
-network<S> make_network(const mlp_options& model);
+network<S> make_network(const mlp_options& model, passes wanted = passes::both);
+
+/// Adds the arrays of the layers, which lie one after another from `data` on, under "/group/layerN/".
+template <class S>
+void list_parameters(const network<S>& model, const std::string& group, arithmetic<S>* data,
+                     std::vector<state_item>& to);
 
 }  // namespace penstock::train

@@ -49,11 +49,7 @@ gpu::ledger plan_typed(gpu::device d, const stage_options& options) {
   // A row of the widest weights at least, a megabyte at most, so that checkpoints need few copies.
   ledger.add(memory_kind::pinned, stage_items::staging,
              std::min(std::max<std::size_t>(bytes, 4096), std::size_t{1} << 20), "for checkpoints and initial weights");
-  if (d.is_host()) {
-    const std::size_t threads = options.threads ? options.threads : gpu::processors();
-    ledger.add(memory_kind::host, stage_items::blas, threads * blas_bytes_per_thread,
-               fmt::format("{} threads", threads));
-  }
+  if (d.is_host()) add_blas_buffers(options.threads, ledger);
   return ledger;
 }
 
@@ -128,10 +124,20 @@ precision parse_precision(std::string_view name) {
   throw std::invalid_argument(fmt::format("'{}' is no precision; there are float32, tf32, bf16 and fp16", name));
 }
 
-gpu::ledger plan(gpu::device d, const stage_options& options) {
+void check(gpu::device d, const stage_options& options) {
   check(options);
   if (d.is_host() && options.precision == precision::tf32)
     throw std::invalid_argument("the host has no tf32 arithmetic; compute in float32, or on a CUDA device");
+}
+
+void add_blas_buffers(std::size_t threads, gpu::ledger& ledger) {
+  const std::size_t computing = threads != 0 ? threads : gpu::processors();
+  ledger.add(memory_kind::host, stage_items::blas, computing * blas_bytes_per_thread,
+             fmt::format("{} threads", computing));
+}
+
+gpu::ledger plan(gpu::device d, const stage_options& options) {
+  check(d, options);
   if (options.precision == precision::bf16) return plan_typed<bfloat16>(d, options);
   if (options.precision == precision::fp16) return plan_typed<float16>(d, options);
   return options.compute == type::float64 ? plan_typed<double>(d, options) : plan_typed<float>(d, options);

@@ -29,6 +29,11 @@ inline constexpr const char* blas = "train: OpenBLAS's packing buffers";
 
 /// Throws std::invalid_argument for options that contradict themselves.
 void check(const stage_options& options);
+/// The same, and for what the device lacks.
+void check(gpu::device d, const stage_options& options);
+
+/// What OpenBLAS keeps on the host for so many threads (0: processors()).
+void add_blas_buffers(std::size_t threads, gpu::ledger& ledger);
 
 /// The norm of the gradient is taken at each step: for clipping, or to see an overflow.
 bool needs_norm(const stage_options& options) noexcept;

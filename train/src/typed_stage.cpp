@@ -145,19 +145,9 @@ class typed_stage final : public stage::impl {
   }
 
   void list_state() {
-    const auto list = [&](const std::string& group, T* data) {
-      for (std::size_t n = 0; n < network_.layers().size(); ++n)
-        for (const parameter_shape& p : network_.layers()[n]->parameters()) {
-          items.push_back({fmt::format("/{}/layer{}/{}", group, n, p.name), type_of<T>, p.shape,
-                           reinterpret_cast<std::byte*>(data)});
-          std::size_t elements = 1;
-          for (const std::uint64_t extent : p.shape) elements *= extent;
-          data += elements;
-        }
-    };
-    list("model", network_.parameter_data());
-    if (first_ != nullptr) list("optimizer/first_moment", first_);
-    if (second_ != nullptr) list("optimizer/second_moment", second_);
+    list_parameters(network_, "model", network_.parameter_data(), items);
+    if (first_ != nullptr) list_parameters(network_, "optimizer/first_moment", first_, items);
+    if (second_ != nullptr) list_parameters(network_, "optimizer/second_moment", second_, items);
   }
 
   void start() {

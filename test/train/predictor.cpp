@@ -1,0 +1,176 @@
+#include "fixture.hpp"
+#include "gpu.hpp"
+#include "training_file.hpp"
+
+#include <penstock/train/error.hpp>
+#include <penstock/train/predictor.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+using namespace penstock;
+using penstock::test::small_trainer;
+using penstock::test::training_file;
+using penstock::test::training_run;
+
+namespace {
+
+/// A file, and a checkpoint of two epochs on it.
+struct trained_file : training_file {
+  std::filesystem::path checkpoint = folder / "c.h5";
+  double accuracy = 0;
+
+  explicit trained_file(const train::trainer_options& options = small_trainer()) {
+    training_run run(*this, options);
+    run.trainer.normalise_from(run.planned.training);
+    for (int epoch = 0; epoch < 2; ++epoch) run.trainer.train_epoch(run.planned.training);
+    accuracy = run.trainer.evaluate(*run.planned.testing).accuracy();
+    run.trainer.save(checkpoint);
+  }
+};
+
+/// The predictions of all rows of the file, in its order.
+std::vector<float> predictions(const training_file& data, const std::filesystem::path& checkpoint,
+                               train::predictor_options options, gpu::device device = gpu::device::host()) {
+  auto opened = (pipeline::read(pipeline::source{}.field("x", {{data.file, "/x"}}, {.as = type::float32})) |
+                 pipeline::batch_options{.rows = options.rows})
+                    .open();
+  auto items = train::plan(device, options);
+  const auto plan = opened.plan(device, {}, items);
+  items.add(plan.ledger);
+  const auto memory = std::make_shared<gpu::memory>(device, items);
+  const gpu::stream stream(device);
+  train::predictor predictor(stream, options, memory);
+  predictor.load(checkpoint);
+  auto rows = std::move(opened).build(plan, memory);
+  std::vector<float> all;
+  predictor.predict(rows, "x", [&](std::uint64_t first_row, std::size_t count, std::span<const std::byte> values) {
+    BOOST_TEST_REQUIRE(first_row * options.model.outputs == all.size());
+    BOOST_TEST_REQUIRE(values.size() == count * options.model.outputs * sizeof(float));
+    const auto* first = reinterpret_cast<const float*>(values.data());
+    all.insert(all.end(), first, first + count * options.model.outputs);
+  });
+  return all;
+}
+
+train::predictor_options options_for(const std::filesystem::path& checkpoint, std::size_t rows = 64) {
+  train::predictor_options options = train::options_of(checkpoint);
+  options.rows = rows;
+  options.threads = 1;
+  return options;
+}
+
+double accuracy(const training_file& data, const std::vector<float>& probabilities) {
+  std::size_t right = 0;
+  for (std::size_t row = 0; row < data.labels.size(); ++row) {
+    const float* const first = &probabilities[row * training_file::classes];
+    right += std::max_element(first, first + training_file::classes) - first == data.labels[row];
+  }
+  return static_cast<double>(right) / static_cast<double>(data.labels.size());
+}
+
+double worst_distance(const std::vector<float>& a, const std::vector<float>& b) {
+  BOOST_TEST_REQUIRE(a.size() == b.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(static_cast<double>(a[i]) - b[i]));
+  return worst;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(predictor)
+
+BOOST_AUTO_TEST_CASE(a_checkpoint_predicts_as_the_trainer_evaluated) {
+  auto trainer = small_trainer();
+  trainer.stage.model = {.inputs = training_file::columns,
+                         .hidden = {24, 16},
+                         .outputs = training_file::classes,
+                         .activation = train::activation::gelu,
+                         .layer_norm = true,
+                         .dropout = 0.1};
+  const trained_file data(trainer);
+  const auto options = options_for(data.checkpoint);
+  BOOST_TEST((options.model == trainer.stage.model));
+  const auto found = predictions(data, data.checkpoint, options);
+  BOOST_TEST(found.size() == 1000 * training_file::classes);
+  BOOST_TEST(accuracy(data, found) == data.accuracy);
+  for (std::size_t row = 0; row < 1000; ++row) {
+    float sum = 0;
+    for (std::size_t c = 0; c < training_file::classes; ++c) sum += found[row * training_file::classes + c];
+    BOOST_TEST(std::abs(sum - 1) < 1e-6f);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(predictions_do_not_depend_on_the_rows_of_a_batch) {
+  const trained_file data;
+  const auto whole = predictions(data, data.checkpoint, options_for(data.checkpoint, 1000));
+  for (const std::size_t rows : {1u, 33u, 256u})
+    BOOST_TEST(worst_distance(predictions(data, data.checkpoint, options_for(data.checkpoint, rows)), whole) < 1e-6);
+}
+
+BOOST_AUTO_TEST_CASE(outputs_are_those_of_the_last_layer) {
+  // The probabilities are the softmax of the outputs, computed here in float64.
+  const trained_file data;
+  auto options = options_for(data.checkpoint);
+  const auto probabilities = predictions(data, data.checkpoint, options);
+  options.form = train::prediction::output;
+  const auto outputs = predictions(data, data.checkpoint, options);
+  constexpr std::size_t n = training_file::classes;
+  for (std::size_t row = 0; row < 1000; ++row) {
+    double sum = 0;
+    for (std::size_t c = 0; c < n; ++c) sum += std::exp(static_cast<double>(outputs[row * n + c]));
+    for (std::size_t c = 0; c < n; ++c)
+      BOOST_TEST(std::abs(std::exp(static_cast<double>(outputs[row * n + c])) / sum - probabilities[row * n + c]) <
+                 1e-6);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(sixteen_bits_predict_nearly_the_same) {
+  const trained_file data;
+  auto options = options_for(data.checkpoint);
+  const auto exact = predictions(data, data.checkpoint, options);
+  for (const auto precision : {train::precision::bf16, train::precision::fp16}) {
+    options.precision = precision;
+    BOOST_TEST(worst_distance(predictions(data, data.checkpoint, options), exact) < 0.05);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(memory_does_not_grow_with_the_number_of_layers_but_by_their_weights) {
+  const auto of_rows = [](std::vector<std::size_t> hidden) {
+    train::predictor_options options;
+    options.model = {.inputs = 64, .outputs = 10};
+    options.model.hidden = std::move(hidden);
+    options.rows = 1024;
+    return train::plan(gpu::device::host(), options).total(gpu::memory_kind::device) -
+           align_up(train::parameters(options.model) * sizeof(float), gpu::ledger::alignment);
+  };
+  BOOST_TEST(of_rows({128, 128}) == of_rows({128, 128, 128, 128, 128, 128}));
+}
+
+BOOST_AUTO_TEST_CASE(another_model_and_a_value_that_is_not_finite_are_refused) {
+  trained_file data;
+  auto options = options_for(data.checkpoint);
+  options.model.hidden = {25};
+  BOOST_CHECK_THROW(predictions(data, data.checkpoint, options), train::error);
+  BOOST_CHECK_THROW(train::options_of(data.file), train::error);
+  data.x[613 * training_file::columns + 2] = std::numeric_limits<float>::quiet_NaN();
+  data.write();
+  BOOST_CHECK_EXCEPTION(predictions(data, data.checkpoint, options_for(data.checkpoint)), train::error,
+                        [](const train::error& e) { return e.where().rows == std::vector<std::uint64_t>{613}; });
+}
+
+BOOST_AUTO_TEST_CASE(cuda_predicts_as_the_host_does, test::on_gpu()) {
+  const trained_file data;
+  auto options = options_for(data.checkpoint);
+  for (const auto precision : {train::precision::float32, train::precision::bf16, train::precision::fp16}) {
+    options.precision = precision;
+    const double tolerance = precision == train::precision::float32 ? 1e-5 : 0.05;
+    BOOST_TEST(worst_distance(predictions(data, data.checkpoint, options),
+                              predictions(data, data.checkpoint, options, test::first_gpu())) < tolerance);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

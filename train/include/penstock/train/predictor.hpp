@@ -1,0 +1,81 @@
+#pragma once
+
+#include <penstock/gpu/ledger.hpp>
+#include <penstock/gpu/memory.hpp>
+#include <penstock/gpu/stream.hpp>
+#include <penstock/pipeline/pipeline.hpp>
+#include <penstock/train/stage.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+
+namespace penstock::train {
+
+/// What a predictor gives for each output of the model.
+enum class prediction : std::uint8_t {
+  output,  ///< as the last layer gives it: logits, or values
+  softmax,
+  sigmoid
+};
+
+struct predictor_options {
+  mlp_options model{};
+  prediction form = prediction::output;
+  std::size_t rows = 256;        ///< the most rows that predict() is given at once
+  type compute = type::float32;  ///< float32 or float64: of x, weights and predictions
+  train::precision precision = precision::float32;
+  std::size_t workspace_bytes = std::size_t{4} << 20;  ///< for matrix products on CUDA
+  std::size_t threads = 0;                             ///< host device: threads that compute; 0: processors()
+};
+
+/// The model of a checkpoint, in its compute type, with the form that suits its loss: probabilities of classes, or
+/// values. Throws io::error, train::error for what is no checkpoint.
+predictor_options options_of(const std::filesystem::path& checkpoint);
+
+/// Memory that a predictor takes: weights, one block of inputs, and two blocks of the widest layers, whatever the
+/// number of layers. Pure. Throws std::invalid_argument.
+gpu::ledger plan(gpu::device d, const predictor_options& options);
+
+/// A model that only goes forward, in planned memory. Nothing is allocated after load(). Its outputs are those of
+/// stage::evaluate() with the same weights. Not thread-safe.
+class predictor {
+ public:
+  /// Predictions of rows [first_row, first_row + rows) of an epoch: rows x outputs values of options.compute.
+  using sink = std::function<void(std::uint64_t first_row, std::size_t rows, std::span<const std::byte> values)>;
+
+  /// `memory` holds the items of plan(), and maybe others'.
+  predictor(gpu::stream_ref stream, const predictor_options& options, std::shared_ptr<gpu::memory> memory);
+  predictor(predictor&&) noexcept;
+  predictor& operator=(predictor&&) noexcept;
+  ~predictor();
+
+  /// Takes weights and statistics of the inputs from a checkpoint. Blocks. Throws io::error, and train::error where it
+  /// is of another model.
+  void load(const std::filesystem::path& checkpoint);
+
+  /// The predictions of `rows` rows of x, both in the device's memory, in stream order; the next call writes over them.
+  /// Does not block. `first_row` numbers the rows for bad_input().
+  const void* predict(const void* x, std::size_t rows, std::uint64_t first_row = 0);
+  /// The first row so far with an input that was not finite, or progress::no_row. Blocks.
+  std::uint64_t bad_input();
+
+  /// Streams the first epoch of a pipeline through the model, field `x`, and hands the predictions to `to` in order, on
+  /// the caller's thread, while the next batch is computed. Throws pipeline::stopped on request, and after the last row
+  /// train::error where an input was not finite.
+  void predict(pipeline::pipeline& from, const std::string& x, const sink& to, std::stop_token stop = {});
+
+  const predictor_options& options() const noexcept;
+
+  struct impl;
+
+ private:
+  std::unique_ptr<impl> impl_;
+};
+
+}  // namespace penstock::train
