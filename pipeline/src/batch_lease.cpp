@@ -10,24 +10,20 @@ namespace penstock::pipeline {
 
 batch_lease::batch_lease(std::shared_ptr<const ground> on, std::shared_ptr<epoch_run> in, statistics& count,
                          gpu::stream_ref stream)
-    : on_(std::move(on)), run_(std::move(in)), count_(count), stream_(stream), began_(clock::now()) {}
+    : on_(std::move(on)),
+      run_(std::move(in)),
+      count_(count),
+      stream_(stream),
+      began_(clock::now()),
+      lent_(on_->parts->batch.held + 1) {}
 
 batch batch_lease::next() {
   const std::size_t batch_rows = on_->parts->batch.rows;
-  {
-    const std::lock_guard lock(mutex_);
-    if (held_ > on_->parts->batch.held)
-      throw error(
-          fmt::format("{} batches are held, and the pipeline was planned for {} beside the next one; release some, "
-                      "or raise batch_options::held",
-                      held_, on_->parts->batch.held),
-          {"consumer", 0, 0, 0, {}});
-  }
   if (next_ == run_->plan.batches()) return {};
+  refuse_to_lend_too_many();
   const schedule::batch_place place = run_->plan.batch(next_);
-  const auto start = clock::now();
-  if (run_->between.wait_for_rows(stream_, next_ * batch_rows + place.rows))
-    charge(start, next_ * batch_rows + place.valid_rows - 1);
+  const std::uint64_t first_row = next_ * batch_rows;
+  if (!run_->between.has_rows(first_row + place.rows)) wait_for_rows(place, first_row);
   if (next_ == 0) count_.first_batch_seconds = seconds_since(began_);
 
   batch next;
@@ -41,14 +37,29 @@ batch batch_lease::next() {
   next.lease_ = shared_from_this();
   {
     const std::lock_guard lock(mutex_);
-    lent_.emplace_back();
-    ++held_;
     ++next_;
+    ++held_;
   }
   ++count_.batches;
   count_.rows += place.valid_rows;
-  if (next_ == run_->plan.batches() || run_->plan.batch(next_).index == 0) ++count_.epochs;
+  if (place.last_of_epoch) ++count_.epochs;
   return next;
+}
+
+/// Rows come back in order, so that a batch which is held keeps all that were lent after it: these count too.
+void batch_lease::refuse_to_lend_too_many() const {
+  const std::lock_guard lock(mutex_);
+  if (next_ - first_lent_ <= on_->parts->batch.held) return;
+  const schedule::batch_place oldest = run_->plan.batch(first_lent_);
+  throw error(fmt::format("batch {} of epoch {} is still held, {} batches later; the pipeline was planned for {} held "
+                          "beside the next one: release it, or raise batch_options::held",
+                          oldest.index, oldest.epoch, next_ - first_lent_, on_->parts->batch.held),
+              {"consumer", oldest.epoch, 0, 0, {}});
+}
+
+void batch_lease::wait_for_rows(const schedule::batch_place& place, std::uint64_t first_row) {
+  const auto start = clock::now();
+  if (run_->between.wait_for_rows(stream_, first_row + place.rows)) charge(start, first_row + place.valid_rows - 1);
 }
 
 void batch_lease::charge(clock::time_point start, std::uint64_t position) {
@@ -65,6 +76,7 @@ std::vector<gpu::stream_ref> batch_lease::end() {
   over_ = true;
   count_.seconds += seconds_since(began_);
   std::vector<gpu::stream_ref> streams{stream_};
+  streams.insert(streams.end(), others_.begin(), others_.end());
   for (const lent& batch : lent_) streams.insert(streams.end(), batch.others.begin(), batch.others.end());
   return streams;
 }
@@ -80,14 +92,14 @@ void batch_lease::used_on(std::uint64_t ticket, gpu::stream_ref other) {
   gpu::event filled(on_->device(), false, on_->parts->faults);
   filled.record(stream_);
   filled.hold(other);
-  lent_[ticket - first_lent_].others.push_back(other);
+  lent_[ticket % lent_.size()].others.push_back(other);
 }
 
 void batch_lease::release(std::uint64_t ticket) noexcept {
   const std::lock_guard lock(mutex_);
   --held_;
   if (over_) return;
-  lent_[ticket - first_lent_].released = true;
+  lent_[ticket % lent_.size()].released = true;
   try {
     give_back_in_order();
   } catch (...) {
@@ -98,16 +110,18 @@ void batch_lease::release(std::uint64_t ticket) noexcept {
 /// Rows return in order, and in steps: one event for all batches of a step.
 void batch_lease::give_back_in_order() {
   const std::size_t batch_rows = on_->parts->batch.rows;
-  while (!lent_.empty() && lent_.front().released) {
-    others_.insert(others_.end(), lent_.front().others.begin(), lent_.front().others.end());
-    lent_.pop_front();
+  while (first_lent_ < next_) {
+    lent& oldest = lent_[first_lent_ % lent_.size()];
+    if (!oldest.released) break;
+    others_.insert(others_.end(), oldest.others.begin(), oldest.others.end());
+    oldest.released = false;
+    oldest.others.clear();
     ++first_lent_;
     const std::uint64_t end = first_lent_ * batch_rows;
     if (end % on_->sizes.quantum_rows != 0 && first_lent_ != run_->plan.batches()) continue;
-    std::vector<gpu::stream_ref> streams{stream_};
-    streams.insert(streams.end(), others_.begin(), others_.end());
+    others_.push_back(stream_);
+    run_->between.release(others_, end);
     others_.clear();
-    run_->between.release(streams, end);
   }
 }
 

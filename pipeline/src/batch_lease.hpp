@@ -5,7 +5,6 @@
 
 #include <penstock/pipeline/batch.hpp>
 
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -38,6 +37,8 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
     std::vector<gpu::stream_ref> others;
   };
   field_view view_of(std::uint64_t ticket, std::size_t field) const;
+  void refuse_to_lend_too_many() const;
+  void wait_for_rows(const schedule::batch_place& place, std::uint64_t first_row);
   void give_back_in_order();
   void charge(clock::time_point start, std::uint64_t position);
 
@@ -48,9 +49,9 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   const clock::time_point began_;
 
   mutable std::mutex mutex_;  ///< batches may be released on other threads
-  std::deque<lent> lent_;     ///< batches from first_lent_ on
+  std::vector<lent> lent_;    ///< by ticket, in turn: batches [first_lent_, next_)
   std::uint64_t first_lent_ = 0;
-  std::uint64_t next_ = 0;
+  std::uint64_t next_ = 0;  ///< written by the thread that takes batches
   std::size_t held_ = 0;
   std::vector<gpu::stream_ref> others_;  ///< streams beside stream_ whose work the next release must wait for
   bool over_ = false;

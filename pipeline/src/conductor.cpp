@@ -10,14 +10,13 @@
 namespace penstock::pipeline {
 namespace {
 
-constexpr unsigned poll_microseconds = 20;  // while copies are in flight: about a quarter of a block's time on the link
+// How often the device is asked how far copies are: about once in a block's time on a fast link. Each question takes
+// the driver's lock, which whoever launches kernels wants too.
+constexpr std::size_t link_bytes_per_microsecond = 45'000;
+constexpr std::size_t least_poll_microseconds = 5, most_poll_microseconds = 50;
+// While so many blocks are on the link, it is worth waiting for a second block: two take as many calls as one.
+constexpr std::uint64_t enough_in_copy = 3;
 constexpr unsigned long timer_slack_nanoseconds = 1000;
-
-std::vector<gpu::event> make_events(std::size_t count, gpu::device d, const fault_seam& faults) {
-  std::vector<gpu::event> events;
-  for (std::size_t i = 0; i < count; ++i) events.emplace_back(d, false, faults);
-  return events;
-}
 
 }  // namespace
 
@@ -26,20 +25,21 @@ conductor::conductor(const ground& on, statistics& count)
       count_(count),
       reader_(on),
       host_(on.device().is_host()),
+      watchful_(on.sizes.watchful),
+      poll_(std::clamp(on.sizes.slot_bytes / link_bytes_per_microsecond, least_poll_microseconds,
+                       most_poll_microseconds)),
       copy_(on.device(), true, on.parts->faults),
       work_(on.device(), true, on.parts->faults),
       consumer_(on.device(), false, on.parts->faults),
-      straight_copied_(on.device(), false, on.parts->faults) {
+      copied_(on.device(), on.parts->faults),
+      images_filled_(on.device(), on.parts->faults),
+      images_used_(on.device(), on.parts->faults),
+      straight_filled_(on.device(), on.parts->faults) {
   has_straight_ = std::any_of(on.sizes.straight.begin(), on.sizes.straight.end(), [](bool s) { return s; });
   has_device_work_ = !on.fields.device_transforms.empty() ||
                      std::any_of(on.sizes.straight.begin(), on.sizes.straight.end(), [](bool s) { return !s; });
   if (has_straight_) writers_.push_back(copy_);
   if (has_device_work_) writers_.push_back(work_);
-  if (!host_) {
-    copied_ = make_events(on.sizes.slots, on.device(), on.parts->faults);
-    image_filled_ = make_events(on.sizes.images, on.device(), on.parts->faults);
-    image_used_ = make_events(on.sizes.images, on.device(), on.parts->faults);
-  }
 
   std::vector<flow::stage> stages;
   stages.push_back({on.sizes.threads, [this](std::uint64_t block) {
@@ -98,6 +98,7 @@ void conductor::finish(std::span<const gpu::stream_ref> consumers) {
 }
 
 void conductor::loop() {
+  prctl(PR_SET_NAME, "penstock-device");
   prctl(PR_SET_TIMERSLACK, timer_slack_nanoseconds, 0, 0, 0);
   for (;;) {
     {
@@ -134,23 +135,51 @@ void conductor::conduct() {
   epoch_run& now = *current_;
   slots_ = on_.slots;
   images_ = on_.images;
-  issued_ = arrived_ = emitted_ = in_copy_ = held_window_block_ = 0;
+  issued_ = arrived_ = emitted_ = in_copy_ = blocks_put_out_ = 0;
+  asked_ = {};
+  for (stream_marks* marks : {&copied_, &images_filled_, &images_used_, &straight_filled_}) marks->reset();
+  clock::time_point progressed;  // when there was last something to do
   handover::news news = now.between.look();
   while (!news.over) {
     bool progress = issue(news.released);
-    progress |= copy_blocks(news.blocks_out);
+    if (is_worth_issuing(news.blocks_out)) progress |= copy_blocks(news.blocks_out);
     progress |= emit(news.released);
     progress |= reap();
-    const bool copying = !host_ && slots_.given_back() < in_copy_;
-    if (emitted_ == now.plan.end() && !copying) return;
+    if (emitted_ == now.plan.end() && !copying()) return;
     if (progress) {
       news = now.between.look();
+      progressed = {};
       continue;
     }
     const auto start = clock::now();
-    news = now.between.wait(news, copying ? poll_microseconds : 0);
+    if (progressed == clock::time_point{}) progressed = start;
+    news = wait(news, watchful_ && start - progressed < watch);
     count_.conductor_idle.wait(start);
   }
+}
+
+/// Whether blocks that came out are worth their calls to the driver now, or a neighbour should join them.
+bool conductor::is_worth_issuing(std::uint64_t came_out) const {
+  return host_ || came_out != arrived_ + 1 || came_out == current_->plan.blocks() ||
+         in_copy_ < slots_.given_back() + enough_in_copy;
+}
+
+/// Waits for what lets work go on. Where it has a processor to itself, it watches for a while before it sleeps: whoever
+/// is woken may be put on a processor where it disturbs.
+handover::news conductor::wait(const handover::news& before, bool watching) {
+  handover& between = current_->between;
+  const std::uint64_t room = wanted_room(before.released);
+  std::uint64_t blocks = before.blocks_out + 1;
+  if (!is_worth_issuing(blocks)) ++blocks;
+  if (watching) {
+    const auto until = clock::now() + (copying() ? poll_ : watch);
+    for (;;) {
+      const handover::news now = between.look();
+      if (now.blocks_out >= blocks || now.released >= room || now.over || clock::now() >= until) return now;
+      pause_processor();
+    }
+  }
+  return between.wait(blocks, room, copying() ? poll_ : std::chrono::microseconds(0));
 }
 
 /// Lets blocks into the flow that have what they need: a slot, and room in the ring where they land in it.
@@ -159,10 +188,7 @@ bool conductor::issue(std::uint64_t released) {
   const std::uint64_t before = issued_;
   for (; issued_ < current_->plan.blocks(); ++issued_) {
     if (sizes.slots && !slots_.has_free()) break;
-    if (sizes.lands_in_ring) {
-      const block_place place = current_->plan.block(issued_);
-      if (current_->plan.ring_position(place) + place.rows > released + sizes.ring_rows) break;
-    }
+    if (sizes.lands_in_ring && landing_end(issued_) > released + sizes.ring_rows) break;
     if (sizes.slots) slots_.take();
     current_->times.set(issued_, stamps::issued);
     flow_->submit(issued_);
@@ -174,48 +200,81 @@ bool conductor::issue(std::uint64_t released) {
 bool conductor::copy_blocks(std::uint64_t came_out) {
   const std::uint64_t before = arrived_;
   for (; arrived_ < came_out; ++arrived_) {
-    if (host_) continue;  // a slot is its own image
-    if (on_.sizes.image_bytes) {
-      if (!images_.has_free()) break;
-      copy_image(arrived_);
-    }
-    if (!has_straight_) finish_block(arrived_);
+    if (host_ || !on_.sizes.image_bytes) continue;  // on the host a slot is its own image
+    if (!images_.has_free()) break;
+    copy_image(arrived_);
   }
-  return arrived_ != before;
+  if (host_ || arrived_ == before) return arrived_ != before;
+  if (on_.sizes.image_bytes) images_filled_.record(copy_, arrived_);
+  if (!has_straight_) copies_end(arrived_);
+  return true;
 }
 
 void conductor::copy_image(std::uint64_t block) {
   const auto start = clock::now();
-  const std::uint64_t use = images_.take(), image = use % images_.slots();
-  image_used_[image].hold(copy_);
+  const std::uint64_t use = images_.take();
+  if (use >= images_.slots()) images_used_.hold(copy_, use + 1 - images_.slots());
   gpu::copy(copy_, images_.at(use), slots_.at(block), images_.slot_bytes());
-  image_filled_[image].record(copy_);
   count_.copy.work(start, on_.sizes.image_bytes);
 }
 
-/// The block's last copy is issued: its slot is free when that is done.
-void conductor::finish_block(std::uint64_t block) {
-  copied_[block % copied_.size()].record(copy_);
-  in_copy_ = block + 1;
+/// The last copies of the blocks before `end` are issued: their slots are free when these are done.
+void conductor::copies_end(std::uint64_t end) {
+  copied_.record(copy_, end);
+  in_copy_ = end;
 }
 
 bool conductor::reap() {
+  if (!copying()) return false;
+  const auto now = clock::now();
+  if (now - asked_ < poll_) return false;
+  asked_ = now;
   const std::uint64_t before = slots_.given_back();
-  while (!host_ && slots_.given_back() < in_copy_ && copied_[slots_.given_back() % copied_.size()].done())
-    slots_.give_back_to(slots_.given_back() + 1);
+  slots_.give_back_to(copied_.done());
   return slots_.given_back() != before;
 }
 
-/// Puts out rows as far as blocks have arrived and the ring has room.
+/// Puts out rows as far as blocks have arrived and the ring has room; on a device, with one event for all of them.
 bool conductor::emit(std::uint64_t released) {
-  const std::uint64_t before = emitted_;
+  const std::uint64_t before = emitted_, blocks_before = blocks_put_out_;
   const std::uint64_t limit = std::min(current_->plan.end(), released + on_.sizes.ring_rows);
   while (emitted_ < limit) {
     const piece p = current_->plan.piece_at(emitted_, limit);
     if (p.blocks_needed > arrived_) break;
+    if (on_.sizes.whole_pieces && p.ring_first + p.rows == limit && limit < whole_piece_end()) break;
     emit_piece(p);
+    if (host_) current_->between.publish(copy_, emitted_);
   }
-  return emitted_ != before;
+  if (host_ || emitted_ == before) return emitted_ != before;
+  if (blocks_put_out_ > blocks_before) {
+    if (on_.sizes.image_bytes) images_used_.record(work_, blocks_put_out_);
+    if (has_straight_) copies_end(blocks_put_out_);
+  }
+  current_->between.publish(has_device_work_ ? work_ : copy_, emitted_);
+  return true;
+}
+
+std::uint64_t conductor::landing_end(std::uint64_t block) const {
+  const block_place place = current_->plan.block(block);
+  return current_->plan.ring_position(place) + place.rows;
+}
+
+std::uint64_t conductor::whole_piece_end() const {
+  return emitted_ + current_->plan.piece_at(emitted_, current_->plan.end()).rows;
+}
+
+/// The released position at which there is room for what is next in line: a block to land, or a piece to put out.
+std::uint64_t conductor::wanted_room(std::uint64_t released) const {
+  const geometry& sizes = on_.sizes;
+  const std::uint64_t room = released + sizes.ring_rows;
+  std::uint64_t wanted = handover::nothing;
+  if (sizes.lands_in_ring && issued_ < current_->plan.blocks() && landing_end(issued_) > room)
+    wanted = landing_end(issued_) - sizes.ring_rows;
+  if (emitted_ < current_->plan.end()) {
+    const std::uint64_t end = sizes.whole_pieces ? whole_piece_end() : emitted_ + 1;
+    if (end > room) wanted = std::min(wanted, end - sizes.ring_rows);
+  }
+  return wanted;
 }
 
 void conductor::emit_piece(const piece& p) {
@@ -235,15 +294,12 @@ void conductor::emit_piece(const piece& p) {
       if (host_) {
         slots_.give_back_to(p.blocks_done);
       } else {
-        for (std::uint64_t block = images_.given_back(); on_.sizes.image_bytes && block < p.blocks_done; ++block)
-          image_used_[block % images_.slots()].record(work_);
         images_.give_back_to(p.blocks_done);
-        if (has_straight_) finish_block(p.blocks_done - 1);
+        blocks_put_out_ = p.blocks_done;
       }
     }
   }
   emitted_ = end;
-  current_->between.publish(has_device_work_ ? work_ : copy_, end);
 }
 
 /// Copies fields that need no conversion from the block's slot to the ring.
@@ -260,18 +316,15 @@ void conductor::copy_straight(const piece& p) {
     bytes += p.rows * row_bytes;
   }
   if (has_device_work_) {
-    straight_copied_.record(copy_);
-    straight_copied_.hold(work_);
+    straight_filled_.record(copy_, p.ring_first + p.rows);
+    straight_filled_.hold(work_, p.ring_first + p.rows);
   }
   count_.copy.work(start, bytes);
 }
 
 /// Draws the piece's rows from images, converts them, and puts them where they belong.
 void conductor::gather(const piece& p) {
-  if (!host_ && on_.sizes.image_bytes && held_window_block_ < p.blocks_needed) {
-    image_filled_[(p.blocks_needed - 1) % images_.slots()].hold(work_);
-    held_window_block_ = p.blocks_needed;
-  }
+  if (!host_ && on_.sizes.image_bytes) images_filled_.hold(work_, p.blocks_needed);
   const gpu::permutation draw = on_.rows.draw(p.epoch, p.window);
   const auto work = [&] {
     for (std::size_t c = 0; c < on_.fields.conversions.size(); ++c) {

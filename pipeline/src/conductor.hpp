@@ -4,6 +4,7 @@
 #include "epoch_run.hpp"
 #include "flow.hpp"
 #include "ground.hpp"
+#include "stream_marks.hpp"
 
 #include <penstock/gpu/slot_ring.hpp>
 #include <penstock/gpu/stream.hpp>
@@ -39,12 +40,18 @@ class conductor {
  private:
   void loop();
   void conduct();
+  handover::news wait(const handover::news& before, bool watching);
+  bool copying() const { return !host_ && slots_.given_back() < in_copy_; }
   bool issue(std::uint64_t released);
   bool copy_blocks(std::uint64_t came_out);
   bool emit(std::uint64_t released);
+  std::uint64_t landing_end(std::uint64_t block) const;
+  std::uint64_t whole_piece_end() const;
+  std::uint64_t wanted_room(std::uint64_t released) const;
   bool reap();
   void copy_image(std::uint64_t block);
-  void finish_block(std::uint64_t block);
+  void copies_end(std::uint64_t end);
+  bool is_worth_issuing(std::uint64_t came_out) const;
   void emit_piece(const piece& p);
   void copy_straight(const piece& p);
   void gather(const piece& p);
@@ -57,21 +64,24 @@ class conductor {
   statistics& count_;
   block_reader reader_;
   const bool host_;
+  const bool watchful_;
+  const std::chrono::microseconds poll_;
   bool has_straight_ = false;
   bool has_device_work_ = false;  ///< gathers or transforms: rows are ready in the order of the work stream
 
   gpu::stream copy_, work_, consumer_;
   std::vector<gpu::stream_ref> writers_;  ///< the streams that write to the rings
-  std::vector<gpu::event> copied_;        ///< by slot
-  std::vector<gpu::event> image_filled_;  ///< by image, on copy_
-  std::vector<gpu::event> image_used_;    ///< by image, on work_
-  gpu::event straight_copied_;
+  stream_marks copied_;                   ///< blocks whose slots are free once copy_ has come so far; a thread asks
+  stream_marks images_filled_;            ///< blocks whose images are there; work_ waits
+  stream_marks images_used_;              ///< blocks whose images may be overwritten; copy_ waits
+  stream_marks straight_filled_;          ///< rows that went past the images; work_ waits
 
   // Of the run in progress; touched by the conductor's thread alone.
   gpu::slot_ring slots_, images_;
   std::uint64_t issued_ = 0, arrived_ = 0, emitted_ = 0;
-  std::uint64_t in_copy_ = 0;            ///< blocks whose last copy was issued
-  std::uint64_t held_window_block_ = 0;  ///< blocks whose image the work stream has waited for
+  std::uint64_t in_copy_ = 0;         ///< blocks whose last copy was issued
+  std::uint64_t blocks_put_out_ = 0;  ///< blocks whose rows are all out, or on their way
+  clock::time_point asked_;           ///< when the device was last asked how far it is
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -1,5 +1,7 @@
 #include "flow.hpp"
 
+#include "thread_places.hpp"
+
 #include <tbb/flow_graph.h>
 #include <tbb/global_control.h>
 #include <tbb/task_arena.h>
@@ -31,6 +33,7 @@ struct flow::impl {
       : workers(tbb::global_control::max_allowed_parallelism,
                 std::max(threads, tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism))),
         arena(static_cast<int>(threads) + 1, outside_threads),
+        places(arena, threads),
         bodies(std::move(stages)),
         deliver(std::move(out)) {
     arena.execute([&] { build(); });
@@ -59,6 +62,7 @@ struct flow::impl {
 
   tbb::global_control workers;  // more threads than processors are a user's right: storage may need them
   tbb::task_arena arena;
+  reader_places places;
   std::vector<stage> bodies;
   std::function<void(std::uint64_t)> deliver;
   std::optional<tbb::flow::graph> graph;

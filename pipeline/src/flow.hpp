@@ -21,7 +21,8 @@ class flow {
     std::function<void(std::uint64_t block)> body;
   };
 
-  /// `out` is called for one block at a time, in the order of submission.
+  /// Runs `threads` bodies at once, on the readers' places. `out` is called for one block at a time, in the order of
+  /// submission.
   flow(std::size_t threads, std::vector<stage> stages, std::function<void(std::uint64_t block)> out);
   /// Waits for the blocks inside.
   ~flow();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <optional>
 
 namespace penstock::pipeline {
@@ -95,8 +96,11 @@ candidate make_candidate(const wiring& w, const transport_task& task, std::size_
   const std::uint64_t view = (task.held + 1) * batch, landing = g.lands_in_ring ? block_rows : 0;
   c.least_ring = round_up(view + batch + landing, batch);
   c.fair_ring = round_up(view + g.quantum_rows + landing + block_rows, batch);
-  const std::uint64_t ahead = g.lands_in_ring ? (2 * threads + 2) * block_rows : 4 * block_rows;
+  const std::uint64_t ahead = g.lands_in_ring ? (2 * threads + 2) * block_rows : 8 * block_rows;
   c.good_ring = round_up(view + std::max<std::uint64_t>(g.quantum_rows + ahead, 2 * batch), batch);
+  // A ring of whole blocks is not cut in the middle of one.
+  if (const std::uint64_t both = std::lcm<std::uint64_t>(batch, block_rows); both <= c.good_ring / 2)
+    c.good_ring = round_up(c.good_ring, both);
   if (task.wish.slots && slots) c.least_slots = c.good_slots = std::max(task.wish.slots, c.least_slots);
   return c;
 }
@@ -112,6 +116,8 @@ geometry take(const candidate& c, const wiring& w, const transport_task& task, s
   const std::uint64_t spare = ring_rows - (task.held + 1) * task.batch_rows - (g.lands_in_ring ? g.block_rows : 0);
   g.quantum_rows =
       std::max<std::uint64_t>(std::min(g.quantum_rows, spare / task.batch_rows * task.batch_rows), task.batch_rows);
+  g.watchful = !task.host && task.processors >= g.threads + spare_processors;
+  g.whole_pieces = !task.host && spare >= g.quantum_rows + g.block_rows;
   for (const std::size_t field : w.batch)
     g.ledger.add(kind::device, ring_item(w.device[field]), ring_rows * w.device[field].row_bytes(),
                  fmt::format("{} rows of {}", ring_rows, format_bytes(w.device[field].row_bytes())));
@@ -197,9 +203,9 @@ std::vector<std::size_t> block_sizes(const wiring& w, const transport_task& task
 
 std::size_t wished_threads(const transport_task& task) {
   if (task.wish.threads) return task.wish.threads;
-  // A consumer on a device needs a core for its launches, and the copy thread one where there are many.
-  return task.host ? task.processors
-                   : std::max<std::size_t>(1, task.processors - std::max<std::size_t>(1, task.processors / 6));
+  // A consumer on a device needs a processor for its launches, and the thread that drives the device another. Where
+  // readers took these too, launches became several times slower: on 16 processors, 12 readers are faster than 13.
+  return task.host ? task.processors : std::max<std::size_t>(1, task.processors * 3 / 4);
 }
 
 }  // namespace

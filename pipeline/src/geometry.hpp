@@ -1,5 +1,6 @@
 #pragma once
 
+#include "thread_places.hpp"
 #include "wiring.hpp"
 
 #include <penstock/gpu/ledger.hpp>
@@ -40,6 +41,8 @@ struct geometry {
   std::size_t images = 0;  ///< on the host a slot is its own image
   std::uint64_t ring_rows = 0;
   std::uint64_t quantum_rows = 0;  ///< consumed rows are given back in steps of at least so many
+  bool whole_pieces = false;       ///< the ring has room for a block beside all that a consumer can hold
+  bool watchful = false;           ///< there are processors to spare: who waits for the device watches, unslept
   std::size_t threads = 1;
   gpu::ledger ledger;
 

@@ -6,18 +6,13 @@
 
 namespace penstock::pipeline {
 
-gpu::event* event_pool::take() {
-  if (free_.empty()) {
-    all_.push_back(std::make_unique<gpu::event>(device_, false, faults_));
-    return all_.back().get();
-  }
-  gpu::event* event = free_.back();
-  free_.pop_back();
-  return event;
+void pause_processor() noexcept {
+  constexpr int pauses = 16;  // about half a microsecond: the other side's cache line is left alone meanwhile
+  for (int i = 0; i < pauses; ++i) __builtin_ia32_pause();
 }
 
-handover::handover(gpu::device device, fault_seam faults)
-    : host_(device.is_host()), events_(device, std::move(faults)) {}
+handover::handover(gpu::device device, bool watchful, fault_seam faults)
+    : host_(device.is_host()), watchful_(watchful), events_(device, std::move(faults)) {}
 
 void handover::fail(std::exception_ptr failure) {
   const std::lock_guard lock(mutex_);
@@ -25,6 +20,7 @@ void handover::fail(std::exception_ptr failure) {
     ++later_failures_;
   else
     failure_ = std::move(failure);
+  over_ = true;
   conductor_.notify_all();
   consumer_.notify_all();
 }
@@ -32,14 +28,12 @@ void handover::fail(std::exception_ptr failure) {
 void handover::stop() {
   const std::lock_guard lock(mutex_);
   stopped_ = true;
+  over_ = true;
   conductor_.notify_all();
   consumer_.notify_all();
 }
 
-bool handover::ended() const {
-  const std::lock_guard lock(mutex_);
-  return stopped_ || failure_;
-}
+bool handover::ended() const { return over_; }
 
 std::exception_ptr handover::failure() const {
   const std::lock_guard lock(mutex_);
@@ -51,38 +45,40 @@ std::uint64_t handover::later_failures() const {
   return later_failures_;
 }
 
-void handover::publish(gpu::stream_ref stream, std::uint64_t end) {
+gpu::event* handover::take_event() {
   const std::lock_guard lock(mutex_);
+  return events_.take();
+}
+
+// Events are recorded outside the lock: the driver may take its time, and the other side must not wait for it.
+void handover::publish(gpu::stream_ref stream, std::uint64_t end) {
+  gpu::event* event = nullptr;
   if (!host_) {
-    gpu::event* event = events_.take();
+    event = take_event();
     event->record(stream);
-    published_marks_.push_back({end, event});
   }
+  const std::lock_guard lock(mutex_);
+  if (event) published_marks_.push_back({end, event});
   published_ = end;
   consumer_.notify_all();
 }
 
 void handover::block_came_out() {
   const std::lock_guard lock(mutex_);
-  ++blocks_out_;
-  conductor_.notify_all();
+  if (++blocks_out_ >= wanted_blocks_) conductor_.notify_all();
 }
 
-handover::news handover::look() const {
-  const std::lock_guard lock(mutex_);
-  return {blocks_out_, released_, stopped_ || failure_};
-}
-
-handover::news handover::wait(const news& before, unsigned microseconds) const {
+handover::news handover::wait(std::uint64_t blocks, std::uint64_t room, std::chrono::microseconds most) {
   std::unique_lock lock(mutex_);
-  const auto changed = [&] {
-    return blocks_out_ != before.blocks_out || released_ != before.released || (stopped_ || failure_) != before.over;
-  };
-  if (microseconds == 0)
+  wanted_room_ = room;
+  wanted_blocks_ = blocks;
+  const auto changed = [&] { return blocks_out_ >= blocks || released_ >= room || over_; };
+  if (most.count() == 0)
     conductor_.wait(lock, changed);
   else
-    conductor_.wait_for(lock, std::chrono::microseconds(microseconds), changed);
-  return {blocks_out_, released_, stopped_ || failure_};
+    conductor_.wait_for(lock, most, changed);
+  wanted_room_ = wanted_blocks_ = nothing;
+  return look();
 }
 
 void handover::hold_until_free(std::span<const gpu::stream_ref> streams, std::uint64_t position) {
@@ -106,42 +102,58 @@ void handover::throw_if_over(std::unique_lock<std::mutex>& lock) const {
   if (stopped_) throw stopped();
 }
 
+void handover::watch_for_rows(std::uint64_t end) const {
+  const auto until = std::chrono::steady_clock::now() + watch;
+  while (published_ < end && !over_ && std::chrono::steady_clock::now() < until) pause_processor();
+}
+
 bool handover::wait_for_rows(gpu::stream_ref stream, std::uint64_t end) {
+  const bool late = published_ < end;
+  if (late && watchful_) watch_for_rows(end);
   std::unique_lock lock(mutex_);
   throw_if_over(lock);
-  const bool late = published_ < end;
-  if (late) {
-    consumer_.wait(lock, [&] { return published_ >= end || failure_ || stopped_; });
+  if (published_ < end) {
+    consumer_.wait(lock, [&] { return published_ >= end || over_; });
     throw_if_over(lock);
   }
-  // One wait covers all rows up to its mark: the batches of a block cost one wait together.
-  while (!host_ && waited_for_ < end) {
-    const mark next = published_marks_.front();
-    published_marks_.pop_front();
-    if (next.end >= end) next.event->hold(stream);
-    events_.give_back(next.event);
-    waited_for_ = next.end;
+  if (host_) {
+    ready_ = published_;
+    return late;
   }
+  if (published_marks_.empty()) return late;  // waited for before
+  // What the device has already done needs no waiting, and the last mark speaks for all before it. (A consumer that
+  // was late need not ask: the copy has only just been issued.)
+  const mark last = published_marks_.back();
+  lock.unlock();
+  const bool all_done = !late && last.event->done();
+  lock.lock();
+  mark covering = last;
+  while (!published_marks_.empty() && ready_ < (all_done ? last.end : end)) {
+    covering = published_marks_.front();
+    published_marks_.pop_front();
+    ready_ = covering.end;
+    if (all_done || ready_ < end) events_.give_back(covering.event);
+  }
+  if (all_done) return late;
+  lock.unlock();
+  covering.event->hold(stream);
+  lock.lock();
+  events_.give_back(covering.event);
   return late;
 }
 
-bool handover::has_rows(std::uint64_t end) const {
-  const std::lock_guard lock(mutex_);
-  return published_ >= end;
-}
-
 void handover::release(std::span<const gpu::stream_ref> streams, std::uint64_t end) {
-  const std::lock_guard lock(mutex_);
-  if (!host_) {
+  std::vector<gpu::event*> events;
+  if (!host_)
     for (const gpu::stream_ref stream : streams) {
-      gpu::event* event = events_.take();
-      event->record(stream);
-      released_marks_.push_back({released_, event});
+      events.push_back(take_event());
+      events.back()->record(stream);
     }
-    if (!streams.empty()) released_marks_.back().end = end;  // the rows are free once all of these were waited for
-  }
+  const std::lock_guard lock(mutex_);
+  for (gpu::event* event : events) released_marks_.push_back({released_, event});
+  if (!events.empty()) released_marks_.back().end = end;  // the rows are free once all of these were waited for
   released_ = end;
-  conductor_.notify_all();
+  if (released_ >= wanted_room_) conductor_.notify_all();
 }
 
 }  // namespace penstock::pipeline

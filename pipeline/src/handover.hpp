@@ -1,8 +1,12 @@
 #pragma once
 
+#include "stream_marks.hpp"
+
 #include <penstock/fault.hpp>
 #include <penstock/gpu/stream.hpp>
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -14,19 +18,10 @@
 
 namespace penstock::pipeline {
 
-/// Events that are used again and again; grows only while more are in use than ever before. Not thread-safe.
-class event_pool {
- public:
-  event_pool(gpu::device device, fault_seam faults) : device_(device), faults_(std::move(faults)) {}
-  gpu::event* take();
-  void give_back(gpu::event* event) { free_.push_back(event); }
-
- private:
-  gpu::device device_;
-  fault_seam faults_;
-  std::vector<std::unique_ptr<gpu::event>> all_;
-  std::vector<gpu::event*> free_;
-};
+/// How long who has a processor to itself watches for news before it sleeps: some blocks' time on the link.
+inline constexpr std::chrono::microseconds watch{200};
+/// A moment of a loop that watches.
+void pause_processor() noexcept;
 
 /// What the thread that hands blocks on (the conductor) and the consumer tell each other during one run: rows that are
 /// ready, rows that are free again, the first error, the wish to stop. Positions count rows of the run. Thread-safe.
@@ -34,7 +29,8 @@ class event_pool {
 /// Events travel with positions, so that streams wait for each other and threads do not.
 class handover {
  public:
-  handover(gpu::device device, fault_seam faults);
+  /// `watchful`: the consumer has a processor to itself, and watches for rows for a while before it sleeps.
+  handover(gpu::device device, bool watchful, fault_seam faults);
 
   // --- either side
   /// Keeps the first failure; later ones are counted. Wakes everybody.
@@ -45,30 +41,36 @@ class handover {
   std::exception_ptr failure() const;
   std::uint64_t later_failures() const;
 
-  // --- conductor
+  // --- conductor; one thread
   /// Records the work issued to `stream` so far: after it, rows before `end` are in the ring.
   void publish(gpu::stream_ref stream, std::uint64_t end);
   /// Says that one more block has come out of the flow, in order.
   void block_came_out();
+
+  /// A position that no release reaches.
+  static constexpr std::uint64_t nothing = ~std::uint64_t{0};
 
   struct news {
     std::uint64_t blocks_out = 0;
     std::uint64_t released = 0;
     bool over = false;
   };
-  news look() const;
-  /// As look(), after something has changed since `before`, or `microseconds` have passed (0: as long as it takes).
-  news wait(const news& before, unsigned microseconds) const;
+  news look() const { return {blocks_out_, released_, over_}; }
+  /// As look(), after so many blocks have come out, rows have been released up to `room` or the run is over, or
+  /// `most` has passed (0: as long as it takes).
+  news wait(std::uint64_t blocks, std::uint64_t room, std::chrono::microseconds most);
   /// Lets `streams` wait for the consumer's work on rows before `position` (<= released). Each release is waited for
   /// once.
   void hold_until_free(std::span<const gpu::stream_ref> streams, std::uint64_t position);
 
-  // --- consumer
+  // --- consumer; one thread
+  /// Rows before `end` are covered by an earlier wait, and the run goes on: no wait is needed. Takes no lock, so that
+  /// the batches of a block cost one wait together, and blocks that are already there one question together.
+  bool has_rows(std::uint64_t end) const { return end <= ready_ && !over_.load(std::memory_order_relaxed); }
   /// Blocks until rows before `end` are published; then lets `stream` wait for them. Throws the failure, or `stopped`.
   /// True where it had to wait.
   bool wait_for_rows(gpu::stream_ref stream, std::uint64_t end);
-  bool has_rows(std::uint64_t end) const;
-  /// Rows before `end` are free once the work issued so far to all of `streams` is done.
+  /// Rows before `end` are free once the work issued so far to all of `streams` is done. One thread at a time.
   void release(std::span<const gpu::stream_ref> streams, std::uint64_t end);
 
  private:
@@ -77,18 +79,25 @@ class handover {
     gpu::event* event;
   };
   void throw_if_over(std::unique_lock<std::mutex>& lock) const;
+  void watch_for_rows(std::uint64_t end) const;
+  gpu::event* take_event();
 
   mutable std::mutex mutex_;
   mutable std::condition_variable conductor_, consumer_;
-  const bool host_;
+  const bool host_, watchful_;
   event_pool events_;
   std::deque<mark> published_marks_, released_marks_;
-  std::uint64_t published_ = 0, waited_for_ = 0;
-  std::uint64_t released_ = 0, held_ = 0;
-  std::uint64_t blocks_out_ = 0;
+  std::atomic<std::uint64_t> published_{0};
+  std::uint64_t ready_ = 0;  ///< the consumer's: its stream waits, or need not wait, for the rows before
+  std::atomic<std::uint64_t> released_{0};
+  std::uint64_t held_ = 0;
+  std::uint64_t wanted_room_ = nothing;    ///< the conductor sleeps until so many rows are released
+  std::uint64_t wanted_blocks_ = nothing;  ///< or so many blocks have come out
+  std::atomic<std::uint64_t> blocks_out_{0};
   std::exception_ptr failure_;
   std::uint64_t later_failures_ = 0;
   bool stopped_ = false;
+  std::atomic<bool> over_{false};  ///< stopped_ or failure_, for those who hold no lock
 };
 
 }  // namespace penstock::pipeline

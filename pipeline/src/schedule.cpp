@@ -104,6 +104,7 @@ schedule::batch_place schedule::batch(std::uint64_t number) const noexcept {
   place.first = place.index * sizes_.batch_rows;
   place.valid_rows = std::min(sizes_.batch_rows, epoch_rows_ - place.first);
   place.rows = sizes_.last == last_batch::pad ? sizes_.batch_rows : place.valid_rows;
+  place.last_of_epoch = place.index + 1 == epoch_batches_;
   return place;
 }
 

@@ -62,6 +62,7 @@ class schedule {
     std::uint64_t first = 0;  ///< position in its epoch
     std::uint64_t valid_rows = 0;
     std::uint64_t rows = 0;
+    bool last_of_epoch = false;
   };
   batch_place batch(std::uint64_t number) const noexcept;
 

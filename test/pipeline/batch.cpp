@@ -87,7 +87,18 @@ BOOST_AUTO_TEST_CASE(one_batch_too_many_is_an_error_that_says_so) {
   auto range = pipeline.epochs(0, 1);
   const pp::batch first = range.next(), second = range.next();
   BOOST_CHECK_EXCEPTION(range.next(), pp::error, [](const auto& e) {
-    return std::string(e.what()).find("2 batches are held") != std::string::npos;
+    return std::string(e.what()).find("batch 0 of epoch 0 is still held, 2 batches later") != std::string::npos;
+  });
+}
+
+BOOST_AUTO_TEST_CASE(a_batch_that_is_never_given_back_is_an_error_and_no_hang) {
+  const small_file file(1000, 64);
+  auto pipeline = (pp::read(file.plain()) | pp::batched({.rows = 32, .held = 1})).build(gpu::device::host(), small);
+  auto range = pipeline.epochs(0, 1);
+  const pp::batch kept = range.next();
+  range.next().release();
+  BOOST_CHECK_EXCEPTION(range.next(), pp::error, [](const auto& e) {
+    return std::string(e.what()).find("batch 0 of epoch 0 is still held, 2 batches later") != std::string::npos;
   });
 }
 
