@@ -9,7 +9,7 @@ chunked_reader::pass::pass(const chunked_reader& reader, const read_request& req
       request_(request),
       scratch_(s),
       file_(reader.world_.open_raw(reader.file_)),
-      reads_(*file_, reader.world_.count, s.bounce()) {}
+      reads_(*file_, reader.world_.count, s) {}
 
 void chunked_reader::pass::run() {
   const auto& part = request_.part;
@@ -62,7 +62,7 @@ void chunked_reader::pass::read_plain(const chunk_entry& entry, const box& insid
                     reader_.value_bytes_};
   for (std::size_t k = 0; k < wanted.rank; ++k)
     stored.offset += (wanted.start[k] - inside.start[k]) * reader_.chunk_strides_[k];
-  read_stored(stored, request_.at(wanted.start), request_.strides, scratch_.stored(), reads_);
+  read_stored(stored, request_.at(wanted.start), request_.strides, scratch_, reads_);
 }
 
 void chunked_reader::pass::read_cut(std::uint64_t number, const box& inside, const box& wanted) {
@@ -83,7 +83,7 @@ void chunked_reader::pass::gather(std::uint64_t number) {
   if (gathered_count_ > 0) {
     const auto last = reader_.index_[gathered_[gathered_count_ - 1]];
     const bool follows = last.address + last.bytes == entry.address;
-    if (!follows || gathered_count_ == most_gathered || gathered_bytes_ + entry.bytes > scratch_.stored().size())
+    if (!follows || gathered_count_ == most_gathered || gathered_bytes_ + entry.bytes > scratch_.stored(0).size())
       decode_gathered();
   }
   gathered_[gathered_count_++] = number;
@@ -102,8 +102,9 @@ void chunked_reader::pass::decode_gathered() {
     const auto first = reader_.index_[number];
     auto stored = count == 1 ? read_chunk(first) : std::span<const std::byte>{};
     if (count > 1) {
-      reads_.read_now(first.address, scratch_.stored().first(bytes));
-      stored = scratch_.stored().first(bytes);
+      const auto together = scratch_.stored(first.address).first(bytes);
+      reads_.read_now(first.address, together);
+      stored = together;
     }
     for (std::size_t n = 0; n < count; ++n) {
       number = gathered_[n];
@@ -123,7 +124,7 @@ std::span<const std::byte> chunked_reader::pass::read_chunk(const chunk_entry& e
     throw failure(fmt::format(
         "a chunk of {} bytes at byte {} lies past the end of the file, which is truncated: copy or write it again",
         entry.bytes, entry.address));
-  const auto stored = scratch_.stored().first(entry.bytes);
+  const auto stored = scratch_.stored(entry.address).first(entry.bytes);
   reads_.read_now(entry.address, stored);
   return stored;
 }

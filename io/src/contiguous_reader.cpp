@@ -34,8 +34,8 @@ void contiguous_reader::read(const read_request& request, scratch& s) const {
   for (std::size_t k = 0; k < rank_; ++k) stored.offset += part.start[k] * strides_[k];
   const auto file = external_ ? nullptr : world_.open_raw(file_);
   const byte_source& source = external_ ? *external_ : *file;
-  merged_reads reads(source, world_.count, s.bounce());
-  read_stored(stored, request.out, request.strides, s.stored(), reads);
+  merged_reads reads(source, world_.count, s);
+  read_stored(stored, request.out, request.strides, s, reads);
   reads.flush();
 }
 

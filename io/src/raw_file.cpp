@@ -1,5 +1,7 @@
 #include "raw_file.hpp"
 
+#include "fast_copy.hpp"
+
 #include <fmt/format.h>
 
 #include <fcntl.h>
@@ -101,7 +103,7 @@ void raw_file::read_around_cache(std::uint64_t offset, std::span<std::byte> out,
     const auto piece = bounce.first(std::min(needed, most));
     const auto got = read_some(direct_.native(), offset - skipped, piece);
     const auto useful = got > skipped ? std::min(got - skipped, out.size()) : 0;
-    std::memcpy(out.data(), bounce.data() + skipped, useful);
+    fast_copy(out.data(), bounce.data() + skipped, useful);
     offset += useful;
     out = out.subspan(useful);
     // After a short read the next offset is not aligned.

@@ -17,8 +17,6 @@ void scratch_sizes::include(const scratch_sizes& other) noexcept {
 
 namespace {
 
-constexpr std::size_t page_bytes = 4096;
-
 std::byte* aligned_memory(std::size_t bytes) {
   if (bytes == 0) return nullptr;
   void* memory = std::aligned_alloc(page_bytes, (bytes + page_bytes - 1) / page_bytes * page_bytes);
@@ -30,9 +28,9 @@ std::byte* aligned_memory(std::size_t bytes) {
 
 scratch::scratch(const scratch_sizes& sizes)
     : sizes_(sizes),
-      stored_(std::make_unique_for_overwrite<std::byte[]>(sizes.stored_bytes)),
       decoded_(std::make_unique_for_overwrite<std::byte[]>(sizes.decoded_bytes)),
       values_(std::make_unique_for_overwrite<std::byte[]>(sizes.value_bytes)),
+      stored_(aligned_memory(sizes.stored_bytes + page_bytes)),
       bounce_(aligned_memory(sizes.bounce_bytes)),
       workspace_(sizes.workspace) {}
 

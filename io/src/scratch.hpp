@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -11,6 +12,8 @@
 #include <vector>
 
 namespace penstock::io {
+
+inline constexpr std::size_t page_bytes = 4096;
 
 /// Sizes of what one read at a time needs.
 struct scratch_sizes {
@@ -23,7 +26,7 @@ struct scratch_sizes {
   /// Large enough for both.
   void include(const scratch_sizes& other) noexcept;
   std::size_t bytes() const noexcept {
-    return stored_bytes + decoded_bytes + value_bytes + bounce_bytes + workspace.bytes();
+    return page_bytes + stored_bytes + decoded_bytes + value_bytes + bounce_bytes + workspace.bytes();
   }
 };
 
@@ -32,7 +35,11 @@ class scratch {
  public:
   explicit scratch(const scratch_sizes& sizes);
 
-  std::span<std::byte> stored() const noexcept { return {stored_.get(), sizes_.stored_bytes}; }
+  /// For what lies at `offset` of a file: at the same place of a page. Processors copy fastest between such places; one
+  /// (AMD's EPYC, Zen 4) takes six times longer where the target lies a few bytes further on.
+  std::span<std::byte> stored(std::uint64_t offset) const noexcept {
+    return {stored_.get() + offset % page_bytes, sizes_.stored_bytes};
+  }
   std::span<std::byte> decoded() const noexcept { return {decoded_.get(), sizes_.decoded_bytes}; }
   std::span<std::byte> values() const noexcept { return {values_.get(), sizes_.value_bytes}; }
   /// Aligned to pages.
@@ -41,11 +48,11 @@ class scratch {
 
  private:
   scratch_sizes sizes_;
-  std::unique_ptr<std::byte[]> stored_, decoded_, values_;
+  std::unique_ptr<std::byte[]> decoded_, values_;
   struct free_aligned {
     void operator()(std::byte* memory) const noexcept { std::free(memory); }
   };
-  std::unique_ptr<std::byte[], free_aligned> bounce_;
+  std::unique_ptr<std::byte[], free_aligned> stored_, bounce_;
   decode_workspace workspace_;
 };
 

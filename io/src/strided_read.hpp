@@ -3,6 +3,7 @@
 #include "box.hpp"
 #include "byte_source.hpp"
 #include "counters.hpp"
+#include "scratch.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -13,22 +14,26 @@ namespace penstock::io {
 /// Reads of one source that go straight to where the bytes belong; neighbours in file and memory become one.
 class merged_reads {
  public:
-  /// `bounce`: for reads around the page cache (byte_source::read).
-  merged_reads(const byte_source& file, counters& count, std::span<std::byte> bounce) noexcept
-      : file_(file), count_(count), bounce_(bounce) {}
+  /// `s`: its memory for stored bytes, and for reads around the page cache, is used on the way.
+  merged_reads(const byte_source& file, counters& count, const scratch& s) noexcept
+      : file_(file), count_(count), scratch_(s) {}
 
   void add(std::uint64_t offset, std::span<std::byte> out);
-  /// To be called at the end: what was added is read by then.
+  /// To be called at the end: what was added is read by then. What the scratch holds of other reads is lost.
   void flush();
 
   /// Reads at once, in order with nothing that was added.
   void read_now(std::uint64_t offset, std::span<std::byte> out);
 
  private:
+  bool detour_pays() const noexcept;
+  void read_by_detour();
+
   const byte_source& file_;
   counters& count_;
   std::uint64_t offset_ = 0;
-  std::span<std::byte> out_, bounce_;
+  const scratch& scratch_;
+  std::span<std::byte> out_;
 };
 
 /// A box of values that lie unfiltered in a file.
@@ -40,9 +45,9 @@ struct stored_box {
   std::uint64_t value_bytes = 0;
 };
 
-/// Reads the box to `out`. What is contiguous in both goes there directly; else `buffer` takes the bytes between the
-/// box's first and last value, in pieces that fit it and are not mostly unwanted.
-void read_stored(const stored_box& stored, std::byte* out, const extents& out_strides, std::span<std::byte> buffer,
+/// Reads the box to `out`. What is contiguous in both goes there directly; else the scratch's stored memory takes the
+/// bytes between the box's first and last value, in pieces that fit it and are not mostly unwanted.
+void read_stored(const stored_box& stored, std::byte* out, const extents& out_strides, const scratch& s,
                  merged_reads& reads);
 
 }  // namespace penstock::io

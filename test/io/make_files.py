@@ -227,6 +227,7 @@ def large():
     array = rng.integers(0, 2**32, (3001, 501), "<u4")
     with h5py.File(os.path.join(folder, "large.h5"), "w") as f:
         f.create_dataset("/x", data=array, chunks=(100, 501))
+        f.create_dataset("/contiguous", data=array)
     with open(os.path.join(folder, "large.bin"), "wb") as out:
         out.write(array.tobytes())
 

@@ -106,6 +106,30 @@ BOOST_AUTO_TEST_CASE(what_is_read_around_the_page_cache_is_not_in_it, *boost::un
   }
 }
 
+BOOST_AUTO_TEST_CASE(rows_may_go_to_any_place_of_a_page) {
+  // Some places, seen from where the bytes lie in the file, are slow to copy to, and are reached by a detour.
+  const auto expected = bytes_of_file(made_folder() / "large.bin");
+  std::vector<std::byte> memory(expected.size() + 2 * 4096);
+  for (const bool around : {false, true})
+    for (const std::string name : {"/x", "/contiguous"}) {
+      const io::row_reader reader({{.file = made_folder() / "large.h5", .dataset = name}},
+                                  {.around_page_cache = around});
+      for (const std::size_t at : {0, 1, 8, 31, 32, 1000, 2047, 2048, 2056, 3000, 4016, 4024, 4095}) {
+        const auto out = std::span(memory).subspan(at, expected.size());
+        reader.read(0, reader.rows(), out);
+        BOOST_TEST(std::equal(out.begin(), out.end(), expected.begin()), name << " at " << at);
+      }
+    }
+  // Every place that matters is met, wherever the memory starts.
+  const io::row_reader reader({{.file = made_folder() / "large.h5", .dataset = "/contiguous"}});
+  for (std::size_t at = 0; at < 4096; at += 13) {
+    const auto out = std::span(memory).subspan(at, 200 * reader.row_bytes());
+    reader.read(7, 200, out);
+    BOOST_TEST(
+        std::equal(out.begin(), out.end(), expected.begin() + static_cast<std::ptrdiff_t>(7 * reader.row_bytes())));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(its_memory_is_planned) {
   const auto total = [](bool around) {
     const io::row_reader reader({{.file = made_folder() / "large.h5", .dataset = "/x"}}, {.around_page_cache = around});
