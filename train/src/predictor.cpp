@@ -135,9 +135,11 @@ void predictor::predict(pipeline::pipeline& from, const std::string& x, const si
   const std::uint64_t bad = bad_input();
   if (bad == progress::no_row) return;
   const std::uint64_t row = from.row_order().row(0, bad);
-  throw error(fmt::format("row {}: an input is not finite (NaN or infinity), or becomes so when it is normalised; mend "
-                          "the data",
-                          row),
+  const auto stored = from.place_of(x, row);
+  const std::string place = stored ? fmt::format("{}:{} row {}: ", stored->file, stored->dataset, stored->row) : "";
+  throw error(fmt::format("{}an input is not finite (NaN or infinity), or becomes so when it is normalised; mend the "
+                          "data (row {})",
+                          place, row),
               {.rows = {row}, .file = {}});
 }
 

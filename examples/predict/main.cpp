@@ -1,0 +1,95 @@
+// Streams HDF5 datasets of any size through a trained model, and writes its predictions to HDF5 as they come.
+
+#include "../common/program.hpp"
+#include "../common/signals.hpp"
+#include "options.hpp"
+#include "prediction_file.hpp"
+
+#include <penstock/pipeline/description.hpp>
+#include <penstock/pipeline/error.hpp>
+#include <penstock/train/predictor.hpp>
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace ps = penstock;
+
+std::vector<ps::io::location> in_all_files(const examples::predict_options& o) {
+  std::vector<ps::io::location> all;
+  for (const std::string& pattern : o.files) {
+    const auto found = ps::io::datasets(pattern, o.x);
+    all.insert(all.end(), found.begin(), found.end());
+  }
+  return all;
+}
+
+ps::train::predictor_options predictor_of(const examples::predict_options& o) {
+  ps::train::predictor_options options = ps::train::options_of(o.checkpoint);
+  options.rows = o.batch_rows;
+  options.precision = ps::train::parse_precision(o.precision);
+  options.threads = o.threads;
+  if (o.classes && options.form == ps::train::prediction::output)
+    throw std::invalid_argument(fmt::format("--classes: {} is a model of values, not of classes", o.checkpoint));
+  return options;
+}
+
+void predict(const examples::predict_options& o, const examples::stop_on_signal& signals) {
+  const std::vector<ps::io::location> x = in_all_files(o);
+  std::vector<std::filesystem::path> inputs{o.checkpoint};
+  for (const auto& each : x) inputs.push_back(each.file);
+  examples::check_output("--output", o.output, inputs);
+
+  const auto options = predictor_of(o);
+  auto opened = (ps::pipeline::read(ps::pipeline::source{}.field("x", x, {.as = options.compute})) |
+                 ps::pipeline::batch_options{.rows = options.rows, .held = 0} |
+                 ps::pipeline::transport_options{.threads = o.threads})
+                    .open();
+  const auto device = ps::gpu::device::parse(o.device);
+  auto items = ps::train::plan(device, options);
+  const auto plan = opened.plan(device, o.budget, items);
+  items.add(plan.ledger);
+  fmt::print("device: {}\nmodel: {}\n\n{}\n", device.description(), ps::train::to_text(options.model),
+             ps::gpu::to_text(items, o.budget));
+  std::fflush(stdout);
+  if (o.plan_only) return;
+
+  const auto memory = std::make_shared<ps::gpu::memory>(device, items);
+  const ps::gpu::stream stream(device);
+  ps::train::predictor predictor(stream, options, memory);
+  predictor.load(o.checkpoint);
+  auto rows = std::move(opened).build(plan, memory);
+  examples::prediction_file file(o.output, o.dataset, rows.rows(), options.model.outputs, options.compute, o.classes);
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    predictor.predict(
+        rows, "x", [&](auto first, auto count, auto values) { file.write(first, count, values); }, signals.token());
+  } catch (const ps::pipeline::stopped&) {
+    throw examples::interrupted(signals.signal(), "stopped; nothing is written");
+  }
+  file.commit();
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  fmt::print("{} rows to {}{}, {:.0f} rows/s\n", rows.rows(), o.output, o.dataset,
+             static_cast<double>(rows.rows()) / seconds.count());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Streams HDF5 datasets of any size through a trained model, within a fixed budget of memory.",
+               "penstock-predict");
+  examples::predict_options o;
+  examples::add_predict_options(app, o);
+  return examples::run_program(app, argc, argv, [&] {
+    const examples::stop_on_signal signals;
+    predict(o, signals);
+  });
+}

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <penstock/gpu/ledger.hpp>
+
+#include <CLI/CLI.hpp>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace examples {
+
+/// What the command line of penstock-predict says.
+struct predict_options {
+  std::string checkpoint;
+  std::vector<std::string> files;
+  std::string x = "/x";
+  std::string output;
+  std::string dataset = "/prediction";
+  bool classes = false;  ///< the most probable class in place of the values
+  std::size_t batch_rows = 1024;
+  std::string precision = "float32";
+  std::string device = "auto";
+  penstock::gpu::budget budget;
+  std::size_t threads = 0;
+  bool plan_only = false;
+};
+
+/// Adds the options to the command line that is parsed into `o`.
+void add_predict_options(CLI::App& app, predict_options& o);
+
+}  // namespace examples

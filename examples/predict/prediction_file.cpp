@@ -1,0 +1,38 @@
+#include "prediction_file.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace examples {
+
+namespace ps = penstock;
+
+prediction_file::prediction_file(const std::string& file, std::string dataset, std::uint64_t rows, std::size_t columns,
+                                 ps::type element, bool classes)
+    : writer_(file), dataset_(std::move(dataset)), columns_(columns), element_(element), classes_(classes) {
+  if (classes)
+    writer_.create(dataset_, ps::type::int32, {rows});
+  else
+    writer_.create(dataset_, element, {rows, columns});
+}
+
+void prediction_file::write(std::uint64_t first_row, std::size_t count, std::span<const std::byte> values) {
+  if (!classes_) return writer_.write_rows(dataset_, first_row, count, values);
+  if (element_ == ps::type::float64)
+    choose(count, reinterpret_cast<const double*>(values.data()));
+  else
+    choose(count, reinterpret_cast<const float*>(values.data()));
+  writer_.write_rows(dataset_, first_row, count, std::as_bytes(std::span(chosen_)));
+}
+
+template <class T>
+void prediction_file::choose(std::size_t count, const T* values) {
+  chosen_.resize(count);
+  for (std::size_t row = 0; row < count; ++row) {
+    const T* const first = values + row * columns_;
+    chosen_[row] = columns_ == 1 ? (*first >= T(0.5) ? 1 : 0)
+                                 : static_cast<std::int32_t>(std::max_element(first, first + columns_) - first);
+  }
+}
+
+}  // namespace examples

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <penstock/io/writer.hpp>
+#include <penstock/type.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace examples {
+
+/// The file of predictions: written as they come beside its name, and renamed when it is whole.
+class prediction_file {
+ public:
+  /// `classes`: the column of the largest value is written, or for one column whether it is at least a half.
+  prediction_file(const std::string& file, std::string dataset, std::uint64_t rows, std::size_t columns,
+                  penstock::type element, bool classes);
+  /// Rows [first_row, first_row + count) of `element`.
+  void write(std::uint64_t first_row, std::size_t count, std::span<const std::byte> values);
+  void commit() { writer_.commit(); }
+
+ private:
+  template <class T>
+  void choose(std::size_t count, const T* values);
+
+  penstock::io::writer writer_;
+  std::string dataset_;
+  std::size_t columns_;
+  penstock::type element_;
+  bool classes_;
+  std::vector<std::int32_t> chosen_;
+};
+
+}  // namespace examples

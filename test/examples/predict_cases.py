@@ -1,0 +1,49 @@
+"""penstock-predict: what it writes, and what it refuses."""
+
+import h5py
+import numpy
+
+from program_case import program_case
+
+
+class predict(program_case):
+    def trained(self, rows, *options):
+        checkpoint = self.folder / "c.h5"
+        self.run_program("penstock-train", rows, "--hidden", "32", "--epochs", 3, "--checkpoint", checkpoint, *options)
+        return checkpoint
+
+    def test_writes_the_probabilities_of_the_weights_in_the_checkpoint(self):
+        path = self.make_rows(rows=1000)
+        checkpoint, out = self.trained(path), self.folder / "out.h5"
+        self.run_program("penstock-predict", checkpoint, path, "--output", out, "--batch-rows", 77)
+        with h5py.File(path) as data, h5py.File(checkpoint) as model, h5py.File(out) as written:
+            deviation = model["normalisation/deviation"][:]
+            y = (data["x"][:] - model["normalisation/mean"][:]) / numpy.where(deviation > 0, deviation, 1)
+            for n in 0, 1:
+                y = y @ model[f"model/layer{n}/weight"][:].T.astype("f8") + model[f"model/layer{n}/bias"][:]
+                y = numpy.maximum(y, 0) if n == 0 else y
+            y = numpy.exp(y - y.max(1, keepdims=True))
+            y /= y.sum(1, keepdims=True)
+            numpy.testing.assert_allclose(written["prediction"][:], y, atol=1e-5)
+
+    def test_writes_classes_on_request(self):
+        path = self.make_rows(rows=500)
+        checkpoint, out = self.trained(path), self.folder / "out.h5"
+        self.run_program("penstock-predict", checkpoint, path, "-o", out)
+        probabilities = h5py.File(out)["prediction"][:]
+        self.run_program("penstock-predict", checkpoint, path, "-o", out, "--classes", "--dataset", "/a/class")
+        with h5py.File(out) as written:
+            self.assertEqual(written["a/class"].dtype, "i4")
+            numpy.testing.assert_array_equal(written["a/class"][:], probabilities.argmax(1))
+
+    def test_leaves_nothing_where_it_fails(self):
+        path = self.make_rows(rows=500)
+        checkpoint, out = self.trained(path), self.folder / "out.h5"
+        with h5py.File(path, "a") as file:
+            file["x"][123, 1] = numpy.nan
+        done = self.run_program("penstock-predict", checkpoint, path, "-o", out, expect=1)
+        self.assert_one_line(done, "row 123")
+        self.assert_one_line(self.run_program("penstock-predict", path, path, "-o", out, expect=1), "no checkpoint")
+        self.assert_one_line(self.run_program("penstock-predict", checkpoint, path, "-o", path, expect=2), "--output")
+        self.assertFalse(out.exists())
+        self.assertEqual(sorted(entry.name for entry in self.folder.iterdir()), ["c.h5", "rows.h5"])
