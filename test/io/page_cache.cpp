@@ -102,7 +102,8 @@ BOOST_AUTO_TEST_CASE(what_is_read_around_the_page_cache_is_not_in_it, *boost::un
     BOOST_TEST_REQUIRE(cached(file) < 0.1);
     const auto rows = all_rows(reader);
     BOOST_TEST((rows == bytes_of_file(made_folder() / "large.bin")));
-    BOOST_TEST((around ? cached(file) < 0.1 : cached(file) > 0.9));
+    // The file holds the values twice.
+    BOOST_TEST((around ? cached(file) < 0.1 : cached(file) > 0.4));
   }
 }
 
