@@ -42,9 +42,9 @@ void chunked_reader::pass::visit(const extents& at) {
   try {
     if (entry.address == chunk_entry::missing)
       fill_box(wanted.count, wanted.rank, request_.strides, reader_.fill_value_, request_.at(wanted.start));
-    else if (reader_.is_plain(entry, inside))
+    else if (reader_.is_plain(entry, inside) && !spreads_whole(entry, inside, wanted))
       read_plain(entry, inside, wanted);
-    else if (reader_.world_.cache && wanted.count[axis] != inside.count[axis])
+    else if (reader_.world_.cache && !reader_.is_plain(entry, inside) && wanted.count[axis] != inside.count[axis])
       read_cut(number, inside, wanted);
     else
       gather(number);
@@ -52,6 +52,13 @@ void chunked_reader::pass::visit(const extents& at) {
     if (!e.rows) e.rows = row_range{inside.start[axis], inside.count[axis]};
     throw;
   }
+}
+
+/// Whether a small chunk is wanted as a whole, and its rows go to places apart: read with its neighbours, then copied.
+bool chunked_reader::pass::spreads_whole(const chunk_entry& entry, const box& inside, const box& wanted) const {
+  if (wanted.count != inside.count || entry.bytes != reader_.chunk_bytes_) return false;
+  if (2 * reader_.chunk_bytes_ > scratch_.stored(0).size()) return false;
+  return plan_runs(wanted.count, wanted.rank, reader_.chunk_strides_, request_.strides, reader_.value_bytes_).loops > 0;
 }
 
 void chunked_reader::pass::read_plain(const chunk_entry& entry, const box& inside, const box& wanted) {
@@ -132,6 +139,7 @@ std::span<const std::byte> chunked_reader::pass::read_chunk(const chunk_entry& e
 void chunked_reader::pass::decode_to_request(std::uint64_t number, std::span<const std::byte> stored) {
   const auto inside = reader_.grid_.inside(reader_.grid_.position(number));
   const auto wanted = intersection(inside, request_.part);
+  if (reader_.is_plain(reader_.index_[number], inside)) return copy_out(stored.data(), inside, wanted);
   std::byte* out = request_.at(wanted.start);
   const auto plan =
       plan_runs(wanted.count, wanted.rank, reader_.chunk_strides_, request_.strides, reader_.value_bytes_);

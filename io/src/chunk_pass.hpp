@@ -14,6 +14,7 @@ class chunked_reader::pass {
 
  private:
   void visit(const extents& at);
+  bool spreads_whole(const chunk_entry& entry, const box& inside, const box& wanted) const;
   void read_plain(const chunk_entry& entry, const box& inside, const box& wanted);
   void read_cut(std::uint64_t number, const box& inside, const box& wanted);
   void gather(std::uint64_t number);

@@ -7,7 +7,8 @@
 namespace penstock::io {
 namespace {
 
-constexpr std::size_t gather_bytes = std::size_t{1} << 20;  // neighbours are read together up to this size
+constexpr std::size_t gather_bytes = std::size_t{1} << 20;   // neighbours are read together up to this size
+constexpr std::size_t plain_bytes = std::size_t{256} << 10;  // and unfiltered ones up to this, which caches hold
 
 }  // namespace
 
@@ -39,7 +40,7 @@ reader_memory chunked_reader::memory(std::size_t row_axis) const {
   m.index_bytes = index_.bytes();
   if (largest_stored_ == 0) return m;
   if (filters_.empty()) {
-    m.scratch.stored_bytes = std::min(chunk_bytes_, gather_bytes);
+    m.scratch.stored_bytes = std::clamp(chunk_bytes_, plain_bytes, gather_bytes);
     return m;
   }
   m.scratch = library_.memory(row_axis).scratch;
