@@ -118,10 +118,15 @@ training_data find_data(const train_options& o) {
   const std::string test_y = o.test_y.empty() && o.y.empty() ? first_there(first, {"/test/labels"}) : o.test_y;
   if (test_x.empty() != test_y.empty()) throw std::invalid_argument("a test set needs both --test-x and --test-y");
   if (!test_x.empty()) data.testing = labelled_rows{in_all_files(o, test_x), in_all_files(o, test_y)};
+  if (penstock::train::classes_of(loss_of(o), 2) == 0) {
+    const io::row_reader values(data.training.y);
+    data.outputs = values.row_bytes() / penstock::size_of(values.element().element);
+    return data;
+  }
   // Every label is looked at before anything is trained: a cast on the way would hide what does not fit.
-  data.classes = count_classes(data.training.y, o.classes != 0 ? static_cast<double>(o.classes) : most_classes);
-  if (o.classes != 0) data.classes = o.classes;
-  if (data.testing) count_classes(data.testing->y, static_cast<double>(data.classes));
+  data.outputs = count_classes(data.training.y, o.classes != 0 ? static_cast<double>(o.classes) : most_classes);
+  if (o.classes != 0) data.outputs = o.classes;
+  if (data.testing) count_classes(data.testing->y, static_cast<double>(data.outputs));
   return data;
 }
 
@@ -138,9 +143,10 @@ pipeline::shuffled order_of(const labelled_rows& rows, const train_options& o) {
 }
 
 pipeline::opened open_rows(const labelled_rows& rows, std::size_t batch_rows, const train_options& o) {
+  const bool of_classes = penstock::train::classes_of(loss_of(o), 2) != 0;
   auto source = pipeline::source{}
                     .field("x", rows.x, {.as = penstock::type::float32})
-                    .field("label", rows.y, {.as = penstock::type::int32});
+                    .field("label", rows.y, {.as = of_classes ? penstock::type::int32 : penstock::type::float32});
   // No batch is held beside the one in use: the rings are as small as can be.
   return (pipeline::read(source, o.order) |
           pipeline::batch_options{.rows = batch_rows, .last = pipeline::last_batch::pad, .held = 0} |

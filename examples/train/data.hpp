@@ -20,11 +20,11 @@ struct labelled_rows {
 struct training_data {
   labelled_rows training;
   std::optional<labelled_rows> testing;
-  std::size_t classes = 0;
+  std::size_t outputs = 0;  ///< classes, or values of a row of y
 };
 
 /// Finds the datasets that the options name, or the ones that penstock-make-dataset writes, and counts the classes with
-/// one pass over the labels. Throws io::error, std::invalid_argument.
+/// one pass over the labels, where the loss is one of classes. Throws io::error, std::invalid_argument.
 training_data find_data(const train_options& o);
 
 /// The order of the options with a pool that suits small budgets, unless they name one: four runs of rows that are

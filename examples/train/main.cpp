@@ -71,13 +71,17 @@ class training_program {
     text << run_.training.report();
     fmt::print("\n{}", text.str());
     const bool tested = last_test_.has_value();
-    if (tested) results_["test_accuracy"] = last_test_->accuracy();
+    const char* const quality = of_values() ? "RMSE" : "accuracy";
+    const double reached = !tested ? 0 : of_values() ? last_test_->rmse() : last_test_->accuracy();
+    if (tested) results_[of_values() ? "test_rmse" : "test_accuracy"] = reached;
     results_["epochs"] = epochs_;
     if (!options_.json.empty()) examples::write_json(options_.json, results_);
-    if (tested) fmt::print("test accuracy {:.4f}\n", last_test_->accuracy());
+    if (tested) fmt::print("test {} {:.4f}\n", quality, reached);
   }
 
  private:
+  bool of_values() const { return trainer_.options().stage.targets == ps::train::target::values; }
+
   void prepare(std::stop_token stop) {
     if (options_.resume) {
       trainer_.resume(options_.checkpoint);
@@ -96,6 +100,7 @@ class training_program {
   void one_epoch(std::stop_token stop) {
     const std::uint64_t first_batch = trainer_.position().next_batch;
     examples::epoch_result result;
+    result.of_values = of_values();
     result.training =
         trainer_.train_epoch(run_.training, stop, [&](const ps::train::epoch_progress& at) { line_.show(at); });
     line_.clear();

@@ -11,7 +11,8 @@ void add_data_options(CLI::App& app, train_options& o) {
   app.add_option("FILE", o.files, "HDF5 files, or quoted patterns of files; their rows are joined in this order")
       ->required();
   app.add_option("--x", o.x, "Dataset of the inputs; default: /train/images or /x, whichever is there");
-  app.add_option("--y", o.y, "Dataset of the labels, counted from 0; default: /train/labels or /label");
+  app.add_option("--y", o.y,
+                 "Dataset of the labels, counted from 0, or of values to learn; default: /train/labels or /label");
   app.add_option("--test-x", o.test_x, "Dataset of the test inputs; default: /test/images, where it is there");
   app.add_option("--test-y", o.test_y, "Dataset of the test labels; default: /test/labels, where it is there");
   app.add_option("--classes", o.classes, "Classes; default: one more than the largest label")->check(at_least(2));
@@ -51,12 +52,20 @@ void add_model_options(CLI::App& app, train_options& o) {
   app.add_option("--warmup-steps", o.warmup_steps, "Steps over which the learning rate rises first")
       ->capture_default_str();
   app.add_option("--activation", o.activation, "Of the hidden layers")
-      ->check(CLI::IsMember({"relu", "tanh", "sigmoid", "identity"}))
+      ->check(CLI::IsMember({"relu", "gelu", "tanh", "sigmoid", "identity"}))
+      ->capture_default_str();
+  app.add_flag("--layer-norm", o.layer_norm, "Normalise each row between a hidden layer's sums and its activation");
+  app.add_option("--loss", o.loss, "softmax: of classes; mse, huber: of values, those of a row of --y")
+      ->check(CLI::IsMember({"softmax", "mse", "huber"}))
+      ->capture_default_str();
+  app.add_option("--label-smoothing", o.label_smoothing,
+                 "For softmax: share of a label that is spread over all classes")
       ->capture_default_str();
   app.add_option("--dropout", o.dropout, "Probability that an output of a hidden layer is set to 0 in training")
       ->capture_default_str();
-  app.add_option("--precision", o.precision, "Of matrix products; tf32 needs a CUDA device")
-      ->check(CLI::IsMember({"float32", "tf32"}))
+  app.add_option("--precision", o.precision,
+                 "Of matrix products; tf32 needs a CUDA device, and bf16 and fp16 are slow without one")
+      ->check(CLI::IsMember({"float32", "tf32", "bf16", "fp16"}))
       ->capture_default_str();
   app.add_option("--clip-norm", o.clip_norm, "Scale a step's gradient down to this norm; 0: never")
       ->capture_default_str();
@@ -90,6 +99,15 @@ void add_train_options(CLI::App& app, train_options& o) {
   add_model_options(app, o);
   add_machine_options(app, o);
   add_result_options(app, o);
+}
+
+penstock::train::loss_options loss_of(const train_options& o) {
+  penstock::train::loss_options loss = penstock::train::parse_loss(o.loss);
+  if (auto* softmax = std::get_if<penstock::train::softmax_cross_entropy>(&loss))
+    softmax->label_smoothing = o.label_smoothing;
+  else if (o.label_smoothing != 0 || o.classes != 0)
+    throw std::invalid_argument("--label-smoothing and --classes are for --loss softmax, and this is " + o.loss);
+  return loss;
 }
 
 penstock::train::optimizer_options optimizer_of(const train_options& o) {

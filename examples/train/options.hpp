@@ -7,6 +7,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <penstock/train/loss.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -30,7 +32,10 @@ struct train_options {
   std::string schedule = "constant";
   std::uint64_t warmup_steps = 0;
   std::string activation = "relu";
+  bool layer_norm = false;
   double dropout = 0;
+  std::string loss = "softmax";
+  double label_smoothing = 0;
   std::string precision = "float32";
   double clip_norm = 0;
   bool nesterov = false;
@@ -50,6 +55,9 @@ struct train_options {
 
 /// Adds the options to the command line that is parsed into `o`.
 void add_train_options(CLI::App& app, train_options& o);
+
+/// The loss that the options name: of classes, or of values. Throws std::invalid_argument.
+penstock::train::loss_options loss_of(const train_options& o);
 
 /// The optimizer that the options name. Throws std::invalid_argument.
 penstock::train::optimizer_options optimizer_of(const train_options& o);

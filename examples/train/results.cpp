@@ -12,9 +12,9 @@ namespace gpu = penstock::gpu;
 
 void print_plan(const planned_session& session, const gpu::budget& limits) {
   const train::trainer_options& trainer = session.trainer;
-  fmt::print("device: {}\nmodel: {}, {} parameters\noptimizer: {}\n", session.device.description(),
+  fmt::print("device: {}\nmodel: {}, {} parameters\nloss: {}\noptimizer: {}\n", session.device.description(),
              train::to_text(trainer.stage.model), train::parameters(trainer.stage.model),
-             train::to_text(trainer.stage.optimizer));
+             train::to_text(trainer.stage.loss), train::to_text(trainer.stage.optimizer));
   fmt::print("steps: {} x {} rows of {}, {}\n", trainer.accumulate, trainer.stage.rows, session.plan.training.rows,
              session.plan.training.order);
   for (const std::string& field : session.plan.training.field_reports) fmt::print("{}\n", field);
@@ -26,9 +26,12 @@ void print_plan(const planned_session& session, const gpu::budget& limits) {
 
 void print_epoch(const epoch_result& epoch, std::uint64_t epochs) {
   const train::epoch_progress& t = epoch.training;
-  std::string text = fmt::format("epoch {}/{}: loss {:.4f}, train accuracy {:.4f}", t.epoch + 1, epochs,
-                                 t.training.loss(), t.training.accuracy());
-  if (epoch.testing) text += fmt::format(", test accuracy {:.4f}", epoch.testing->accuracy());
+  const auto quality = [&](const train::metrics& m) {
+    return epoch.of_values ? fmt::format("RMSE {:.4f}", m.rmse()) : fmt::format("accuracy {:.4f}", m.accuracy());
+  };
+  std::string text =
+      fmt::format("epoch {}/{}: loss {:.4f}, train {}", t.epoch + 1, epochs, t.training.loss(), quality(t.training));
+  if (epoch.testing) text += fmt::format(", test {}", quality(*epoch.testing));
   text += fmt::format(", {:.0f} rows/s, {:.3f} GB/s", epoch.rows_per_second, epoch.gigabytes_per_second);
   if (t.skipped > 0) text += fmt::format(", {} steps skipped so far", t.skipped);
   fmt::print("{}\n", text);
@@ -59,16 +62,21 @@ nlohmann::json to_json(const epoch_result& epoch) {
   const train::epoch_progress& t = epoch.training;
   nlohmann::json result = {{"epoch", t.epoch + 1},
                            {"loss", t.training.loss()},
-                           {"train_accuracy", t.training.accuracy()},
                            {"rows_per_s", epoch.rows_per_second},
                            {"gb_per_s", epoch.gigabytes_per_second},
                            {"seconds", t.seconds},
                            {"steps", t.steps},
                            {"skipped", t.skipped}};
-  if (epoch.testing) {
-    result["test_loss"] = epoch.testing->loss();
-    result["test_accuracy"] = epoch.testing->accuracy();
-  }
+  const auto add = [&](const std::string& set, const train::metrics& m) {
+    if (epoch.of_values)
+      result[set + "_rmse"] = m.rmse();
+    else
+      result[set + "_accuracy"] = m.accuracy();
+  };
+  add("train", t.training);
+  if (!epoch.testing) return result;
+  result["test_loss"] = epoch.testing->loss();
+  add("test", *epoch.testing);
   return result;
 }
 

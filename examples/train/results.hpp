@@ -12,6 +12,7 @@ namespace examples {
 struct epoch_result {
   penstock::train::epoch_progress training;
   std::optional<penstock::train::metrics> testing;
+  bool of_values = false;  ///< regression: its quality is the RMSE, not the accuracy
   double rows_per_second = 0;
   double gigabytes_per_second = 0;
 };

@@ -22,17 +22,22 @@ std::size_t elements_of(const penstock::pipeline::field_shape& field) {
   return elements;
 }
 
-train::trainer_options trainer_of(const train_options& o, std::size_t inputs, std::size_t classes) {
+train::trainer_options trainer_of(const train_options& o, std::size_t inputs, std::size_t outputs) {
   // Before the aggregate: GCC 12 destroys what it has made of one twice where an initialiser throws (its bug 66139).
   const train::optimizer_options optimizer = optimizer_of(o);
+  const train::loss_options loss = loss_of(o);
+  const bool of_classes = train::classes_of(loss, outputs) != 0;
   train::stage_options stage{.model = {.inputs = inputs,
                                        .hidden = o.hidden,
-                                       .outputs = classes,
+                                       .outputs = outputs,
                                        .activation = train::parse_activation(o.activation),
+                                       .layer_norm = o.layer_norm,
                                        .dropout = o.dropout},
+                             .loss = loss,
+                             .targets = of_classes ? train::target::label : train::target::values,
                              .optimizer = optimizer,
                              .rows = o.batch_rows,
-                             .precision = o.precision == "tf32" ? train::precision::tf32 : train::precision::float32,
+                             .precision = train::parse_precision(o.precision),
                              .clip_norm = o.clip_norm,
                              .seed = o.order.seed,
                              .non_finite = o.skip_non_finite ? train::non_finite::skip : train::non_finite::fail,
@@ -60,7 +65,8 @@ planned_session plan_session(const train_options& o, const training_data& data) 
         fmt::format("a row of the test set has {} values, and one of the training set {}",
                     elements_of(testing->fields().front()), inputs),
         {.file = data.testing->x.front().file.string(), .dataset = data.testing->x.front().dataset});
-  train::trainer_options trainer = trainer_of(o, inputs, data.classes);
+  train::trainer_options trainer = trainer_of(o, inputs, data.outputs);
+  std::optional<gpu::budget_error> refused;  // of the batch that was asked for
   for (;;) {
     try {
       auto plan = train::plan(device, o.budget, trainer.stage, training, testing ? &*testing : nullptr);
@@ -68,8 +74,13 @@ planned_session plan_session(const train_options& o, const training_data& data) 
         fmt::print("batches of {} rows do not fit the budget: steps are made of {} batches of {} rows\n", o.batch_rows,
                    trainer.accumulate, trainer.stage.rows);
       return {device, std::move(trainer), std::move(plan), std::move(training), std::move(testing)};
-    } catch (const gpu::budget_error&) {
-      if (trainer.stage.rows % 2 != 0 || trainer.stage.rows <= least_batch_rows) throw;
+    } catch (const gpu::budget_error& e) {
+      if (!refused) refused = e;
+      if (trainer.stage.rows % 2 != 0 || trainer.stage.rows <= least_batch_rows)
+        throw gpu::budget_error(
+            fmt::format("batches of {} rows do not fit the budget, and nor do {} of {} for one step", o.batch_rows,
+                        trainer.accumulate / o.accumulate, trainer.stage.rows),
+            refused->items(), refused->limits(), e.smallest());
     }
     trainer.stage.rows /= 2;
     trainer.accumulate *= 2;

@@ -21,6 +21,32 @@ class train(program_case):
         self.assertGreater(float(shown.group(1)), 0.9)
         self.assertAlmostEqual(json.loads(results.read_text())["test_accuracy"], float(shown.group(1)), delta=1e-4)
 
+    def test_learns_values(self):
+        path = self.make_rows(rows=2000, columns=8)
+        with h5py.File(path, "a") as file:
+            x = file["x"][:]
+            file["y"] = numpy.stack([x[:, 0] - 2 * x[:, 1], x.sum(1)], 1)
+        results = self.folder / "results.json"
+        done = self.run_program(
+            "penstock-train", path, "--y", "/y", "--test-x", "/x", "--test-y", "/y", "--loss", "huber", "--epochs", 10,
+            "--batch-rows", 64,
+            "--hidden", "64", "--activation", "gelu", "--layer-norm", "--lr", "0.01", "--json", results
+        )  # fmt: skip
+        rmse = json.loads(results.read_text())["test_rmse"]
+        self.assertIn(f"test RMSE {rmse:.4f}", done.stdout)
+        with h5py.File(path) as file:
+            self.assertLess(rmse, 0.2 * file["y"][:].std())
+
+    def test_a_budget_too_small_shows_what_was_asked_for_and_what_would_do(self):
+        path = self.make_rows(rows=2000)
+        done = self.run_program("penstock-train", path, "--batch-rows", 256, "--device-memory", "100KiB", expect=1)
+        self.assertIn("batches of 256 rows", done.stderr)
+        self.assertIn("256 rows of 512", done.stderr)  # the ledger's line of the first layer
+        device = re.search(r"smallest budget that would do: device ([0-9]+KiB)", done.stderr)
+        self.assertIsNotNone(device, done.stderr)
+        plan = lambda bytes: ("penstock-train", path, "--batch-rows", 256, "--plan", "--device-memory", bytes)
+        self.assertIn("32 batches of 8 rows", self.run_program(*plan(device.group(1))).stdout)
+
     def test_bad_input_is_one_line(self):
         path = self.make_rows(rows=100)
         run = lambda *arguments, expect: self.run_program("penstock-train", *arguments, expect=expect)
