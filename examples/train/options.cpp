@@ -67,6 +67,9 @@ void add_model_options(CLI::App& app, train_options& o) {
                  "Of matrix products; tf32 needs a CUDA device, and bf16 and fp16 are slow without one")
       ->check(CLI::IsMember({"float32", "tf32", "bf16", "fp16"}))
       ->capture_default_str();
+  app.add_option("--recompute", o.recompute,
+                 "Keep the outputs of every so many layers only, and compute the others again; 0: keep all")
+      ->capture_default_str();
   app.add_option("--clip-norm", o.clip_norm, "Scale a step's gradient down to this norm; 0: never")
       ->capture_default_str();
   app.add_option("--momentum", o.momentum, "For sgd; default: 0.9");

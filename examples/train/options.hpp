@@ -37,6 +37,7 @@ struct train_options {
   std::string loss = "softmax";
   double label_smoothing = 0;
   std::string precision = "float32";
+  std::size_t recompute = 0;
   double clip_norm = 0;
   bool nesterov = false;
   penstock::pipeline::shuffled order{.seed = 1};

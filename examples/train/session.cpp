@@ -38,6 +38,7 @@ train::trainer_options trainer_of(const train_options& o, std::size_t inputs, st
                              .optimizer = optimizer,
                              .rows = o.batch_rows,
                              .precision = train::parse_precision(o.precision),
+                             .recompute_layers = o.recompute,
                              .clip_norm = o.clip_norm,
                              .seed = o.order.seed,
                              .non_finite = o.skip_non_finite ? train::non_finite::skip : train::non_finite::fail,

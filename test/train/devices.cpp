@@ -284,6 +284,24 @@ BOOST_AUTO_TEST_CASE(small_floats_on_cuda_are_near_the_host_and_give_the_same_bi
   }
 }
 
+BOOST_AUTO_TEST_CASE(cuda_computes_layers_again_to_the_same_bits, test::on_gpu()) {
+  const rows_of<float> data(128, 17, 7);
+  train::stage_options options{
+      .model = {.inputs = 17, .hidden = {64, 64, 64}, .outputs = 7, .layer_norm = true, .dropout = 0.2}, .rows = 64};
+  const auto run = [&](std::size_t segment) {
+    options.recompute_layers = segment;
+    device_stage<float> s(test::first_gpu(), options, data);
+    for (int step = 0; step < 3; ++step) {
+      s.accumulate(0, 64, 64);
+      s.accumulate(64, 64, 50);
+      s.stage.update(0.01);
+    }
+    return s.item("train: parameters");
+  };
+  const auto all_kept = run(0);
+  for (const std::size_t segment : {2u, 3u, 5u}) BOOST_TEST(test::same_bits<float>(run(segment), all_kept));
+}
+
 BOOST_AUTO_TEST_CASE(cuda_clips_as_the_host_does, test::on_gpu()) {
   const rows_of<double> data(65, 17, 7);
   const train::stage_options options{.model = {.inputs = 17, .hidden = {33}, .outputs = 7},

@@ -15,6 +15,7 @@ namespace penstock::train {
 namespace {
 
 std::string activation_name(std::size_t layer) { return fmt::format("train: activations of layer {}", layer); }
+std::string recomputed_name(std::size_t place) { return fmt::format("train: activations computed again, {}", place); }
 std::string scratch_name(std::size_t layer) { return fmt::format("train: scratch of layer {}", layer); }
 constexpr std::array output_names{"train: activations, even", "train: activations, odd"};
 constexpr const char* rounded_name = "train: parameters, rounded";
@@ -23,8 +24,8 @@ constexpr std::array change_names{"train: gradients of activations, even", "trai
 }  // namespace
 
 template <class S>
-network<S>::network(std::vector<std::unique_ptr<layer<S>>> layers, passes wanted)
-    : layers_(std::move(layers)), wanted_(wanted), outputs_(layers_.size()), changes_(layers_.size()) {
+network<S>::network(std::vector<std::unique_ptr<layer<S>>> layers, network_form form)
+    : layers_(std::move(layers)), form_(form), outputs_(layers_.size()), changes_(layers_.size()) {
   for (const auto& l : layers_) parameters_ += parameter_elements(*l);
 }
 
@@ -40,7 +41,7 @@ void network<S>::plan(std::size_t rows, gpu::ledger& ledger) const {
   using gpu::memory_kind;
   const std::size_t bytes = parameters_ * sizeof(T);
   ledger.add(memory_kind::device, "train: parameters", bytes, fmt::format("{} of {} bytes", parameters_, sizeof(T)));
-  if (wanted_ == passes::both)
+  if (form_.wanted == passes::both)
     ledger.add(memory_kind::device, "train: gradients", bytes, "sums over the rows of a step");
   if (!std::is_same_v<S, T>)
     ledger.add(memory_kind::device, rounded_name, parameters_ * sizeof(S),
@@ -58,21 +59,41 @@ void network<S>::plan_outputs(std::size_t rows, gpu::ledger& ledger) const {
                fmt::format("{} rows of {}", rows, width));
   };
   std::array<std::size_t, 2> widest{};
+  std::vector<std::size_t> recomputed(form_.segment);
   for (std::size_t n = 0; n < layers_.size(); ++n) {
     const std::size_t width = layers_[n]->outputs();
-    if (wanted_ == passes::both) add(activation_name(n), width);
+    if (form_.wanted == passes::both) {
+      if (keeps(n))
+        add(output_name(n), width);
+      else
+        recomputed[n % form_.segment] = std::max(recomputed[n % form_.segment], width);
+    }
     // The gradient of the last layer's output takes its place.
-    if (wanted_ == passes::forward || n + 1 < layers_.size()) widest[n % 2] = std::max(widest[n % 2], width);
+    if (form_.wanted == passes::forward || n + 1 < layers_.size()) widest[n % 2] = std::max(widest[n % 2], width);
   }
+  for (std::size_t n = 0; n < recomputed.size(); ++n)
+    if (recomputed[n] != 0) add(recomputed_name(n), recomputed[n]);
   for (std::size_t parity = 0; parity < 2; ++parity)
-    if (widest[parity] != 0) add(wanted_ == passes::both ? change_names[parity] : output_names[parity], widest[parity]);
+    if (widest[parity] != 0)
+      add(form_.wanted == passes::both ? change_names[parity] : output_names[parity], widest[parity]);
+}
+
+template <class S>
+bool network<S>::keeps(std::size_t n) const noexcept {
+  return form_.segment == 0 || (n + 1) % form_.segment == 0 || n + 1 == layers_.size();
+}
+
+template <class S>
+std::string network<S>::output_name(std::size_t n) const {
+  if (form_.wanted == passes::forward) return output_names[n % 2];
+  return keeps(n) ? activation_name(n) : recomputed_name(n % form_.segment);
 }
 
 template <class S>
 void network<S>::bind(const gpu::memory& memory) {
   const auto at = [&](const std::string& name) { return memory.at(gpu::memory_kind::device, name).data(); };
   parameter_data_ = reinterpret_cast<T*>(at("train: parameters"));
-  if (wanted_ == passes::both) gradient_data_ = reinterpret_cast<T*>(at("train: gradients"));
+  if (form_.wanted == passes::both) gradient_data_ = reinterpret_cast<T*>(at("train: gradients"));
   const S* factors = nullptr;
   if constexpr (std::is_same_v<S, T>)
     factors = parameter_data_;
@@ -83,30 +104,38 @@ void network<S>::bind(const gpu::memory& memory) {
     T* const scratch = layers_[n]->scratch_elements(1) != 0 ? reinterpret_cast<T*>(at(scratch_name(n))) : nullptr;
     layers_[n]->bind(factors + first, gradient_data_ != nullptr ? gradient_data_ + first : nullptr, scratch);
     first += parameter_elements(*layers_[n]);
-    const bool kept = wanted_ == passes::both;
-    outputs_[n] = reinterpret_cast<S*>(at(kept ? activation_name(n) : output_names[n % 2]));
+    const bool kept = form_.wanted == passes::both;
+    outputs_[n] = reinterpret_cast<S*>(at(output_name(n)));
     changes_[n] = kept && n + 1 < layers_.size() ? reinterpret_cast<S*>(at(change_names[n % 2])) : outputs_[n];
   }
 }
 
 template <class S>
+void network<S>::forward(const pass<S>& p, const S* x, std::size_t first, std::size_t last) {
+  for (std::size_t n = first; n < last; ++n) layers_[n]->forward(p, input_of(n, x), outputs_[n]);
+}
+
+template <class S>
 S* network<S>::forward(const pass<S>& p, const S* x) {
-  for (std::size_t n = 0; n < layers_.size(); ++n) {
-    layers_[n]->forward(p, x, outputs_[n]);
-    x = outputs_[n];
-  }
+  forward(p, x, 0, layers_.size());
   return outputs_.back();
 }
 
 template <class S>
 void network<S>::backward(const pass<S>& p, const S* x, bool accumulate) {
-  for (std::size_t n = layers_.size(); n-- > 0;)
-    layers_[n]->backward(p, n > 0 ? outputs_[n - 1] : x, outputs_[n], changes_[n], n > 0 ? changes_[n - 1] : nullptr,
-                         accumulate);
+  const std::size_t segment = form_.segment != 0 ? form_.segment : layers_.size();
+  for (std::size_t last = layers_.size(); last > 0;) {
+    const std::size_t first = (last - 1) / segment * segment;
+    // The last segment's outputs are still there.
+    if (last != layers_.size()) forward(p, x, first, last - 1);
+    for (std::size_t n = last; n-- > first;)
+      layers_[n]->backward(p, input_of(n, x), outputs_[n], changes_[n], n > 0 ? changes_[n - 1] : nullptr, accumulate);
+    last = first;
+  }
 }
 
 template <class S>
-network<S> make_network(const mlp_options& model, passes wanted) {
+network<S> make_network(const mlp_options& model, network_form form) {
   std::vector<std::unique_ptr<layer<S>>> layers;
   std::size_t inputs = model.inputs;
   for (const std::size_t outputs : model.hidden) {
@@ -120,7 +149,7 @@ network<S> make_network(const mlp_options& model, passes wanted) {
     inputs = outputs;
   }
   layers.push_back(std::make_unique<dense<S>>(inputs, model.outputs, activation::identity, activation::identity));
-  return network<S>(std::move(layers), wanted);
+  return network<S>(std::move(layers), form);
 }
 
 template <class S>
@@ -136,9 +165,9 @@ void list_parameters(const network<S>& model, const std::string& group, arithmet
     }
 }
 
-#define PENSTOCK_INSTANTIATE(S)                                 \
-  template class network<S>;                                    \
-  template network<S> make_network(const mlp_options&, passes); \
+#define PENSTOCK_INSTANTIATE(S)                                       \
+  template class network<S>;                                          \
+  template network<S> make_network(const mlp_options&, network_form); \
   template void list_parameters(const network<S>&, const std::string&, arithmetic<S>*, std::vector<state_item>&);
 PENSTOCK_INSTANTIATE(float)
 PENSTOCK_INSTANTIATE(double)

@@ -7,6 +7,7 @@
 
 #include <penstock/train/stage.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,14 +16,22 @@ namespace penstock::train {
 
 enum class passes : std::uint8_t { both, forward };
 
-/// Layers in a row, with the memory between them: each layer's output is kept for backward, gradients of outputs go
-/// back and forth between two buffers. Where it only goes forward, so do the outputs, and there are no gradients.
+/// What a network keeps of its layers' outputs.
+struct network_form {
+  passes wanted = passes::both;
+  /// Of every segment of so many layers the last one's output is kept for backward, and the others are computed again
+  /// (Chen, Xu, Zhang, Guestrin, "Training deep nets with sublinear memory cost", 2016); 0: all are kept.
+  std::size_t segment = 0;
+};
+
+/// Layers in a row, with the memory between them: outputs are kept for backward, gradients of outputs go back and forth
+/// between two buffers. Where it only goes forward, so do the outputs, and there are no gradients.
 template <class S>
 class network {
  public:
   using T = arithmetic<S>;
 
-  network(std::vector<std::unique_ptr<layer<S>>> layers, passes wanted);
+  network(std::vector<std::unique_ptr<layer<S>>> layers, network_form form);
 
   std::size_t inputs() const noexcept { return layers_.front()->inputs(); }
   std::size_t outputs() const noexcept { return layers_.back()->outputs(); }
@@ -47,9 +56,14 @@ class network {
 
  private:
   void plan_outputs(std::size_t rows, gpu::ledger& ledger) const;
+  bool keeps(std::size_t n) const noexcept;
+  std::string output_name(std::size_t n) const;
+  /// The layers [first, last) on the output of the layer before.
+  void forward(const pass<S>& p, const S* x, std::size_t first, std::size_t last);
+  const S* input_of(std::size_t n, const S* x) const { return n > 0 ? outputs_[n - 1] : x; }
 
   std::vector<std::unique_ptr<layer<S>>> layers_;
-  passes wanted_;
+  network_form form_;
   std::size_t parameters_ = 0;
   T* parameter_data_ = nullptr;
   T* gradient_data_ = nullptr;
@@ -60,7 +74,7 @@ class network {
 
 /// The layers of a multilayer perceptron.
 template <class S>
-network<S> make_network(const mlp_options& model, passes wanted = passes::both);
+network<S> make_network(const mlp_options& model, network_form form = {});
 
 /// Adds the arrays of the layers, which lie one after another from `data` on, under "/group/layerN/".
 template <class S>

@@ -18,7 +18,7 @@ constexpr std::size_t blas_bytes_per_thread = std::size_t{4} << 20;
 template <class S>
 gpu::ledger plan_typed(gpu::device d, const stage_options& options) {
   using T = arithmetic<S>;
-  const network<S> model = make_network<S>(options.model);
+  const network<S> model = make_network<S>(options.model, {.segment = options.recompute_layers});
   const std::size_t rows = options.rows, inputs = options.model.inputs, bytes = model.parameters() * sizeof(T);
   gpu::ledger ledger;
   model.plan(rows, ledger);

@@ -21,7 +21,7 @@ class typed_predictor final : public predictor::impl {
   using T = arithmetic<S>;
 
   typed_predictor(gpu::stream_ref s, const predictor_options& o, std::shared_ptr<gpu::memory> m)
-      : impl(s, o, std::move(m)), network_(make_network<S>(o.model, passes::forward)) {
+      : impl(s, o, std::move(m)), network_(make_network<S>(o.model, {.wanted = passes::forward})) {
     network_.bind(*memory);
     input_ = reinterpret_cast<S*>(at(stage_items::input));
     mean_ = reinterpret_cast<T*>(at(stage_items::mean));
@@ -111,7 +111,7 @@ class typed_predictor final : public predictor::impl {
 template <class S>
 gpu::ledger plan_predictor(gpu::device d, const predictor_options& options) {
   using T = arithmetic<S>;
-  const network<S> model = make_network<S>(options.model, passes::forward);
+  const network<S> model = make_network<S>(options.model, {.wanted = passes::forward});
   const std::size_t rows = options.rows, inputs = options.model.inputs, outputs = options.model.outputs;
   gpu::ledger ledger;
   model.plan(rows, ledger);

@@ -17,7 +17,7 @@ class typed_stage final : public stage::impl {
   using T = arithmetic<S>;
 
   typed_stage(gpu::stream_ref s, const stage_options& o, std::shared_ptr<gpu::memory> m)
-      : impl(s, o, std::move(m)), network_(make_network<S>(o.model)) {
+      : impl(s, o, std::move(m)), network_(make_network<S>(o.model, {.segment = o.recompute_layers})) {
     network_.bind(*memory);
     input_ = reinterpret_cast<S*>(at(stage_items::input));
     mean_ = at(stage_items::mean);

@@ -52,6 +52,10 @@ struct stage_options {
   std::size_t rows = 256;        ///< the most rows that accumulate() and evaluate() are given at once
   type compute = type::float32;  ///< float32 or float64: of x, weights, gradients and moments
   train::precision precision = precision::float32;
+  /// Activation checkpointing: only every so many layers (dense, LayerNorm, activation, dropout) an output is kept for
+  /// backward, which computes the others again, to the same bits. 0: all are kept. The square root of the layers needs
+  /// the least memory.
+  std::size_t recompute_layers = 0;
   double clip_norm = 0;    ///< a step's mean gradient is scaled down to this norm over all parameters; 0: never
   std::uint64_t seed = 0;  ///< of the initial weights
   train::non_finite non_finite = non_finite::fail;
