@@ -1,5 +1,7 @@
 #include "geometry.hpp"
 #include "pipeline_impl.hpp"
+#include "read_options_of.hpp"
+#include "select_rows.hpp"
 
 #include <penstock/io/error.hpp>
 
@@ -35,7 +37,10 @@ void refuse_cast_of_bytes(const source::field_description& field, const io::row_
 
 struct opened::impl {
   impl(std::shared_ptr<const description::parts> what, std::vector<io::row_reader> opened_readers)
-      : parts(std::move(what)), readers(std::move(opened_readers)), shape(shape_of(readers)), rows(parts->how, shape) {
+      : parts(std::move(what)),
+        readers(std::move(opened_readers)),
+        shape(shape_of(readers)),
+        rows(parts->how, shape, select_rows(parts->from, shape.rows, parts->faults)) {
     std::vector<stored_field> stored;
     for (const io::row_reader& reader : readers) stored.push_back({reader.element(), reader.row_shape()});
     fields = wire(*parts, stored);
@@ -60,7 +65,7 @@ struct opened::impl {
   transport_task task(gpu::device d) const {
     transport_task t;
     t.host = d.is_host();
-    t.pooled = rows.is_shuffled();
+    t.pooled = rows.is_pooled();
     t.rows = rows.rows();
     t.window_rows = rows.window_rows();
     t.run_rows = rows.run_rows();
@@ -75,6 +80,7 @@ struct opened::impl {
       for (std::size_t i = 0; i < readers.size(); ++i)
         for (io::memory_item item : readers[i].memory(resources(readers[i], threads)))
           items.push_back({fmt::format("io: {} of {}", item.name, parts->from.fields()[i].name), item.bytes});
+      if (parts->from.selected()) items.push_back({"pipeline: rows that take part", row_set::bytes_for(shape.rows)});
       return items;
     };
     return t;
@@ -121,9 +127,7 @@ opened::~opened() = default;
 opened description::open() const {
   std::vector<io::row_reader> readers;
   for (const auto& field : parts_->from.fields()) {
-    io::read_options options;
-    options.faults = parts_->faults;
-    readers.emplace_back(field.segments, options);
+    readers.emplace_back(field.segments, read_options_of(field, parts_->faults));
     refuse_cast_of_bytes(field, readers.back());
     if (readers.back().rows() != readers.front().rows())
       throw io::error(fmt::format("{}, {}; all fields need the same number",

@@ -1,3 +1,5 @@
+#include "row_set.hpp"
+
 #include <penstock/pipeline/order.hpp>
 
 #include <fmt/format.h>
@@ -21,14 +23,6 @@ std::uint64_t key(std::uint64_t seed, std::uint64_t epoch, purpose why, std::uin
   return gpu::mix(gpu::mix(gpu::mix(gpu::mix(seed) ^ epoch) ^ static_cast<std::uint64_t>(why)) ^ index);
 }
 
-void append(std::vector<extent>& out, std::uint64_t first, std::uint64_t count) {
-  if (count == 0) return;
-  if (!out.empty() && out.back().first + out.back().count == first)
-    out.back().count += count;
-  else
-    out.push_back({first, count});
-}
-
 }  // namespace
 
 shuffled order_defaults(const source_shape& shape) {
@@ -43,16 +37,25 @@ shuffled order_defaults(const source_shape& shape) {
   return {.run_rows = run, .pool_rows = std::min(pool, rows)};
 }
 
-order::order(const order_options& options, const source_shape& shape) : rows_(shape.rows), window_rows_(shape.rows) {
-  const auto* shuffle = std::get_if<shuffled>(&options);
-  if (!shuffle) return;
-  const shuffled defaults = order_defaults(shape);
-  shuffled_ = true;
-  seed_ = shuffle->seed;
-  run_rows_ = shuffle->run_rows ? shuffle->run_rows
-                                : std::min(defaults.run_rows, std::max<std::uint64_t>(shuffle->pool_rows, 1));
-  if (!shuffle->run_rows && !shuffle->pool_rows) run_rows_ = defaults.run_rows;
-  window_rows_ = shuffle->pool_rows ? shuffle->pool_rows : std::max(defaults.pool_rows, run_rows_);
+order::order(const order_options& options, source_shape shape, std::shared_ptr<const row_set> only)
+    : only_(std::move(only)), source_rows_(shape.rows) {
+  if (only_) shape.rows = only_->size();
+  rows_ = window_rows_ = shape.rows;
+  if (const auto* every_row = std::get_if<random>(&options)) {
+    permuted_ = true;
+    seed_ = every_row->seed;
+    run_rows_ = 1;
+  } else if (const auto* shuffle = std::get_if<shuffled>(&options)) {
+    permuted_ = pooled_ = true;
+    seed_ = shuffle->seed;
+    choose_pool(*shuffle, order_defaults(shape));
+  }
+}
+
+void order::choose_pool(const shuffled& wish, const shuffled& defaults) {
+  run_rows_ = wish.run_rows ? wish.run_rows : std::min(defaults.run_rows, std::max<std::uint64_t>(wish.pool_rows, 1));
+  if (!wish.run_rows && !wish.pool_rows) run_rows_ = defaults.run_rows;
+  window_rows_ = wish.pool_rows ? wish.pool_rows : std::max(defaults.pool_rows, run_rows_);
   run_rows_ = std::min(run_rows_, std::max<std::uint64_t>(rows_, 1));
   window_rows_ = std::min(window_rows_, std::max<std::uint64_t>(rows_, 1));
   if (window_rows_ < run_rows_)
@@ -66,14 +69,23 @@ void order::read(std::uint64_t epoch, std::uint64_t first, std::uint64_t count, 
   if (first + count > rows_ || first + count < first)
     throw std::invalid_argument(
         fmt::format("positions {} to {} are not in an epoch of {} rows", first, first + count, rows_));
-  if (!shuffled_) return append(out, first, count);
+  const auto append = [&](std::uint64_t place, std::uint64_t n) {
+    if (only_)
+      only_->append(place, n, out);
+    else
+      append_extent(out, place, n);
+  };
+  if (!permuted_) return append(first, count);
   while (count > 0) {
     const run_place place = run_at(epoch, first);
     const auto n = std::min(count, place.rows - place.offset);
-    append(out, place.first_row + place.offset, n);
+    append(place.first_row + place.offset, n);
     first += n, count -= n;
   }
 }
+
+std::uint64_t order::source_row(std::uint64_t place) const noexcept { return only_ ? only_->row(place) : place; }
+std::uint64_t order::rows_fingerprint() const noexcept { return only_ ? only_->fingerprint() : 0; }
 
 order::run_place order::run_at(std::uint64_t epoch, std::uint64_t position) const noexcept {
   const std::uint64_t full = rows_ / run_rows_, tail = rows_ % run_rows_;
@@ -86,26 +98,31 @@ order::run_place order::run_at(std::uint64_t epoch, std::uint64_t position) cons
 }
 
 gpu::permutation order::draw(std::uint64_t epoch, std::uint64_t window) const noexcept {
-  if (!shuffled_) return gpu::permutation::identity();
+  if (!pooled_) return gpu::permutation::identity();
   const std::uint64_t first = window * window_rows_;
   return {std::min(window_rows_, rows_ - std::min(first, rows_)), key(seed_, epoch, purpose::draw, window)};
 }
 
 std::uint64_t order::reading_row(std::uint64_t epoch, std::uint64_t position) const noexcept {
-  if (!shuffled_) return position;
+  if (!permuted_) return source_row(position);
   const run_place place = run_at(epoch, position);
-  return place.first_row + place.offset;
+  return source_row(place.first_row + place.offset);
 }
 
 std::uint64_t order::row(std::uint64_t epoch, std::uint64_t position) const noexcept {
-  if (!shuffled_) return position;
+  if (!pooled_) return reading_row(epoch, position);
   const std::uint64_t window = position / window_rows_, first = window * window_rows_;
   return reading_row(epoch, first + draw(epoch, window)(position - first));
 }
 
 std::string order::description() const {
-  if (!shuffled_) return "sequential";
-  return fmt::format("shuffled: seed {}, runs of {} rows, pool of {} rows", seed_, run_rows_, window_rows_);
+  std::string text = "sequential";
+  if (pooled_)
+    text = fmt::format("shuffled: seed {}, runs of {} rows, pool of {} rows", seed_, run_rows_, window_rows_);
+  else if (permuted_)
+    text = fmt::format("random: seed {}, every row by itself", seed_);
+  if (only_) text += fmt::format("; {} of {} rows take part", rows_, source_rows_);
+  return text;
 }
 
 }  // namespace penstock::pipeline

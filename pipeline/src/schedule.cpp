@@ -6,7 +6,7 @@ namespace penstock::pipeline {
 
 schedule::schedule(const order& rows, const sizes& how, std::uint64_t first_epoch, std::uint64_t epochs,
                    std::uint64_t first_batch)
-    : order_(&rows), sizes_(how), pooled_(rows.is_shuffled()), first_epoch_(first_epoch) {
+    : order_(&rows), sizes_(how), pooled_(rows.is_pooled()), first_epoch_(first_epoch) {
   epoch_batches_ = batches_per_epoch(rows.rows(), how.batch_rows, how.last);
   epoch_rows_ = std::min(rows.rows(), epoch_batches_ * how.batch_rows);
   skipped_batches_ = std::min(first_batch, epoch_batches_);

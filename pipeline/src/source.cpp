@@ -20,4 +20,11 @@ source&& source::field(std::string name, std::vector<io::location> segments, fie
   return std::move(field(std::move(name), std::move(segments), options));
 }
 
+source& source::select(selection which) & {
+  selected_ = selected_ ? *std::move(selected_) & which : std::move(which);
+  return *this;
+}
+
+source&& source::select(selection which) && { return std::move(select(std::move(which))); }
+
 }  // namespace penstock::pipeline

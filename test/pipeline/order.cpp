@@ -111,4 +111,16 @@ BOOST_AUTO_TEST_CASE(positions_outside_the_epoch_are_refused) {
   BOOST_CHECK_THROW(order.read(0, 5, 6, extents), std::invalid_argument);
 }
 
+BOOST_AUTO_TEST_CASE(random_rows_come_once_and_far_from_their_neighbours) {
+  const pp::order order(pp::random{5}, {.rows = 2000, .row_bytes = 8});
+  const auto rows = rows_of(order, 1);
+  BOOST_TEST(is_every_row_once(rows));
+  BOOST_TEST(!order.is_pooled());
+  BOOST_TEST(rows != rows_of(order, 2));
+  // Neighbours stay neighbours with probability 2 / 2000: 2 are expected of 1999.
+  std::size_t neighbours = 0;
+  for (std::size_t p = 1; p < rows.size(); ++p) neighbours += rows[p] == rows[p - 1] + 1 || rows[p] + 1 == rows[p - 1];
+  BOOST_TEST(neighbours < 12u);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

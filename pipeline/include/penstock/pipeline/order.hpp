@@ -1,8 +1,10 @@
 #pragma once
 
 #include <penstock/gpu/permutation.hpp>
+#include <penstock/pipeline/selection.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -21,7 +23,13 @@ struct shuffled {
   std::uint64_t pool_rows = 0;  ///< 0: the default; at least run_rows, at most the source's rows
 };
 
-using order_options = std::variant<sequential, shuffled>;
+/// Rows in an order drawn from all orders, every row by itself. Mixes best, and reads worst: each row is a read of its
+/// own, and where rows lie in compressed chunks, each costs its whole chunk.
+struct random {
+  std::uint64_t seed = 0;
+};
+
+using order_options = std::variant<sequential, shuffled, random>;
 
 /// What an order's defaults are computed from.
 struct source_shape {
@@ -34,25 +42,24 @@ struct source_shape {
 /// and at most 4 MiB), a pool of 32 runs, at most 128 MiB.
 shuffled order_defaults(const source_shape& shape);
 
-/// Consecutive rows of the source.
-struct extent {
-  std::uint64_t first = 0;
-  std::uint64_t count = 0;
-  friend bool operator==(const extent&, const extent&) = default;
-};
+class row_set;  // private: the rows that take part
 
 /// The order of rows: a pure function of (source shape, options, epoch, position), computed and not stored.
 ///
 /// There are two sequences. Reading goes through the rows in reading order: position s is row reading_row(epoch, s).
 /// Windows of window_rows() positions are then drawn from: position p of the epoch is reading position
 /// w * window_rows() + draw(epoch, w)(p - w * window_rows()), w = p / window_rows(). Without a pool both are the same.
+/// Where only some rows take part, positions count these, and so do runs and pool.
 class order {
  public:
-  /// Throws std::invalid_argument where options contradict the source (pool smaller than a run).
-  order(const order_options& options, const source_shape& shape);
+  /// `only`: the rows that take part; null: all. Throws std::invalid_argument where options contradict the source (pool
+  /// smaller than a run).
+  order(const order_options& options, source_shape shape, std::shared_ptr<const row_set> only = nullptr);
 
+  /// Rows of an epoch.
   std::uint64_t rows() const noexcept { return rows_; }
-  bool is_shuffled() const noexcept { return shuffled_; }
+  /// Rows are drawn from windows.
+  bool is_pooled() const noexcept { return pooled_; }
   std::uint64_t seed() const noexcept { return seed_; }
   std::uint64_t run_rows() const noexcept { return run_rows_; }
   /// Rows of a window; rows() where there is no pool. The last window may be shorter.
@@ -67,6 +74,8 @@ class order {
   /// The row at a reading position.
   std::uint64_t reading_row(std::uint64_t epoch, std::uint64_t position) const noexcept;
 
+  /// A number that tells apart sets of rows that take part; 0 where all do.
+  std::uint64_t rows_fingerprint() const noexcept;
   /// For people: "shuffled: seed 42, runs of 256 rows, pool of 16384 rows".
   std::string description() const;
 
@@ -76,13 +85,19 @@ class order {
     std::uint64_t rows;
     std::uint64_t offset;
   };
+  void choose_pool(const shuffled& wish, const shuffled& defaults);
   run_place run_at(std::uint64_t epoch, std::uint64_t position) const noexcept;
 
+  std::uint64_t source_row(std::uint64_t place) const noexcept;
+
+  std::shared_ptr<const row_set> only_;
+  std::uint64_t source_rows_ = 0;
   std::uint64_t rows_ = 0;
   std::uint64_t seed_ = 0;
   std::uint64_t run_rows_ = 0;
   std::uint64_t window_rows_ = 0;
-  bool shuffled_ = false;
+  bool permuted_ = false;  ///< runs are read in an order of their own
+  bool pooled_ = false;
 };
 
 }  // namespace penstock::pipeline

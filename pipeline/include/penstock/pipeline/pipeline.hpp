@@ -60,7 +60,7 @@ class pipeline {
   gpu::device device() const noexcept;
   const pipeline_plan& plan() const noexcept;
   const order& row_order() const noexcept;
-  /// Where row `row` (< rows()) of a field is stored; nothing for a field that a transform makes.
+  /// Where row `row` of the source is stored; nothing for a field that a transform makes.
   std::optional<row_place> place_of(std::string_view field, std::uint64_t row) const;
   /// What the pipeline did since it was built.
   pipeline_report report() const;

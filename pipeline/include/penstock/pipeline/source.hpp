@@ -1,8 +1,10 @@
 #pragma once
 
 #include <penstock/io/location.hpp>
+#include <penstock/pipeline/selection.hpp>
 #include <penstock/type.hpp>
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +17,14 @@ struct field_options {
   std::optional<type> as{};
   double scale = 1;
   double shift = 0;
+  /// netCDF's packing is undone while rows are read: `_FillValue` becomes `masked`, then `scale_factor` and
+  /// `add_offset` (io::value_options says how). The link then carries floats.
+  bool netcdf = false;
+  double masked = std::numeric_limits<double>::quiet_NaN();
+  /// Virtual datasets may lack sources: their rows are fill values. Otherwise they are refused.
+  bool allow_missing_sources = false;
+  /// Files are read around the page cache (io::read_options says what that costs).
+  bool around_page_cache = false;
 };
 
 /// Named fields with the same number of rows. A description: nothing is opened yet.
@@ -31,10 +41,17 @@ class source {
   source& field(std::string name, std::vector<io::location> segments, field_options options = {}) &;
   source&& field(std::string name, std::vector<io::location> segments, field_options options = {}) &&;
 
+  /// Lets only some rows take part. Again: those that are in both.
+  source& select(selection which) &;
+  source&& select(selection which) &&;
+
   const std::vector<field_description>& fields() const noexcept { return fields_; }
+  /// Nothing: all rows.
+  const std::optional<selection>& selected() const noexcept { return selected_; }
 
  private:
   std::vector<field_description> fields_;
+  std::optional<selection> selected_;
 };
 
 }  // namespace penstock::pipeline
