@@ -1,6 +1,7 @@
 #include "pipeline_impl.hpp"
 
 #include "make_report.hpp"
+#include "run_state.hpp"
 
 #include <fmt/format.h>
 
@@ -80,6 +81,15 @@ std::optional<row_place> pipeline::place_of(std::string_view field, std::uint64_
   }
   return std::nullopt;
 }
+
+std::string pipeline::state(run_position next) const { return write_state(*impl_->on, next); }
+
+std::string pipeline::state_after(const batch& last) const {
+  const bool ends = last.index() + 1 >= batches_per_epoch();
+  return state(ends ? run_position{last.epoch() + 1, 0} : run_position{last.epoch(), last.index() + 1});
+}
+
+run_position pipeline::resume_at(std::string_view state) const { return read_state(*impl_->on, state); }
 
 pipeline_report pipeline::report() const { return make_report(*impl_->on, impl_->count); }
 

@@ -36,6 +36,13 @@ struct row_place {
   std::uint64_t row = 0;  ///< in that dataset
 };
 
+/// A batch of a run of epochs, by number.
+struct run_position {
+  std::uint64_t epoch = 0;
+  std::uint64_t batch = 0;  ///< in its epoch
+  friend bool operator==(const run_position&, const run_position&) = default;
+};
+
 class epoch_range;
 
 /// A built pipeline: all its memory is allocated. One run (a range of epochs) at a time; the object may be destroyed in
@@ -62,6 +69,15 @@ class pipeline {
   const order& row_order() const noexcept;
   /// Where row `row` of the source is stored; nothing for a field that a transform makes.
   std::optional<row_place> place_of(std::string_view field, std::uint64_t row) const;
+  /// Where a run stands whose next batch is `next`, with all that decides which rows follow (source, order, batches): a
+  /// few hundred bytes of JSON, to be kept with a checkpoint.
+  std::string state(run_position next) const;
+  /// The same for the run that has just consumed `last`.
+  std::string state_after(const batch& last) const;
+  /// Where to go on: epochs(at.epoch, count, {.first_batch = at.batch}) gives the rows that would have followed.
+  /// Budgets, threads, devices and the files' folder may differ. Throws std::invalid_argument that names both sides
+  /// where the state is of another source, order or batch size.
+  run_position resume_at(std::string_view state) const;
   /// What the pipeline did since it was built.
   pipeline_report report() const;
 

@@ -1,0 +1,77 @@
+#include "run_state.hpp"
+
+#include "schedule.hpp"
+
+#include <penstock/gpu/permutation.hpp>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <stdexcept>
+
+namespace penstock::pipeline {
+namespace {
+
+using nlohmann::json;
+
+constexpr int version = 1;
+constexpr const char* names_of_last[] = {"keep", "drop", "pad"};
+
+void mix_in(std::uint64_t& mixed, std::uint64_t value) { mixed = gpu::mix(mixed ^ value); }
+
+void mix_in(std::uint64_t& mixed, std::string_view text) {
+  mix_in(mixed, text.size());
+  for (const char c : text) mix_in(mixed, static_cast<unsigned char>(c));
+}
+
+/// Tells apart what a field reads: names of files (not where they lie), datasets, their rows, type and shape.
+std::string identity(const io::row_reader& reader) {
+  std::uint64_t mixed = version;
+  for (const io::row_reader::segment& part : reader.segments()) {
+    mix_in(mixed, part.where.file.filename().string());
+    mix_in(mixed, part.where.dataset);
+    mix_in(mixed, part.rows);
+  }
+  mix_in(mixed, name_of(reader.element().element));
+  for (const std::uint64_t extent : reader.row_shape()) mix_in(mixed, extent);
+  return fmt::format("{:016x}", mixed);
+}
+
+json identity(const ground& on) {
+  json fields = json::object();
+  for (std::size_t i = 0; i < on.readers.size(); ++i) fields[on.parts->from.fields()[i].name] = identity(on.readers[i]);
+  const batch_options& batches = on.parts->batch;
+  json known{{"penstock_state", version},   {"rows", on.rows.rows()},
+             {"fields", std::move(fields)}, {"order", on.rows.description()},
+             {"batch_rows", batches.rows},  {"last_batch", names_of_last[static_cast<std::size_t>(batches.last)]}};
+  if (const auto print = on.rows.rows_fingerprint()) known["selected"] = fmt::format("{:016x}", print);
+  return known;
+}
+
+}  // namespace
+
+std::string write_state(const ground& on, run_position next) {
+  json state = identity(on);
+  state["epoch"] = next.epoch;
+  state["batch"] = next.batch;
+  return state.dump();
+}
+
+run_position read_state(const ground& on, std::string_view text) {
+  const json state = json::parse(text, nullptr, false);
+  if (!state.is_object() || !state.contains("penstock_state"))
+    throw std::invalid_argument("this is not the state of a run; give the JSON text that pipeline::state() returned");
+  const json known = identity(on);
+  for (const auto& [key, here] : known.items())
+    if (const json there = state.value(key, json()); there != here)
+      throw std::invalid_argument(fmt::format("the state is of another run: its {} is {}, and this pipeline's {}", key,
+                                              there.dump(), here.dump()));
+  if (state.contains("selected") && !on.rows.rows_fingerprint())
+    throw std::invalid_argument("the state is of another run: only some rows take part in it, and here all do");
+  const json epoch = state.value("epoch", json()), batch = state.value("batch", json());
+  if (!epoch.is_number_unsigned() || !batch.is_number_unsigned())
+    throw std::invalid_argument("the state says no epoch and batch; it is incomplete");
+  return {epoch.get<std::uint64_t>(), batch.get<std::uint64_t>()};
+}
+
+}  // namespace penstock::pipeline

@@ -1,0 +1,103 @@
+#include "small_file.hpp"
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+
+#include <algorithm>
+
+namespace pp = penstock::pipeline;
+namespace gpu = penstock::gpu;
+namespace data = boost::unit_test::data;
+using namespace penstock::literals;
+using penstock::test::check;
+using penstock::test::consume;
+using penstock::test::small_file;
+
+namespace {
+
+const auto every_device = data::make(penstock::test::devices());
+const gpu::budget small{.device_bytes = 8_MiB, .pinned_bytes = 4_MiB, .host_bytes = 64_MiB};
+const gpu::budget tight{.device_bytes = 512_KiB, .pinned_bytes = 256_KiB, .host_bytes = 64_MiB};
+const auto orders = data::make(std::vector<int>{0, 1, 2, 3});
+
+pp::description described(const small_file& file, int n) {
+  const pp::shuffled shuffled{.seed = 3, .run_rows = 20, .pool_rows = 100};
+  if (n == 0) return pp::read(file.all());
+  if (n == 1) return pp::read(file.all(), shuffled);
+  if (n == 2) return pp::read(file.all(), pp::random{.seed = 3});
+  return pp::read(file.all().select(pp::training_part({.validation = 0.3})), shuffled);
+}
+
+void fails_with(const pp::pipeline& pipeline, const std::string& state, const std::string& part) {
+  BOOST_CHECK_EXCEPTION(pipeline.resume_at(state), std::invalid_argument,
+                        [&](const auto& e) { return std::string(e.what()).find(part) != std::string::npos; });
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(run_states)
+
+BOOST_DATA_TEST_CASE(resuming_after_any_batch_gives_the_rows_of_never_having_stopped, every_device* orders, name, how) {
+  const small_file file(701, 64, 1);
+  const auto device = gpu::device::parse(name);
+  auto first = (described(file, how) | pp::batched({.rows = 48})).build(device, small);
+  std::vector<std::string> states{first.state({0, 0})};
+  std::vector<std::size_t> seen{0};
+  std::vector<std::uint64_t> rows;
+  for (const pp::batch& batch : first.epochs(0, 2)) {
+    check(batch, rows);
+    states.push_back(first.state_after(batch));
+    seen.push_back(rows.size());
+  }
+  // Other budgets, threads and blocks.
+  auto second = (described(file, how) | pp::batched({.rows = 48}) |
+                 pp::transport(pp::transport_options{.block_bytes = 3000, .threads = 3}))
+                    .build(device, tight);
+  for (std::size_t i = 0; i + 1 < states.size(); ++i) {
+    const pp::run_position at = second.resume_at(states[i]);
+    const auto rest = consume(second, at.epoch, 2 - at.epoch, {.first_batch = at.batch});
+    BOOST_REQUIRE(rest ==
+                  (std::vector<std::uint64_t>(rows.begin() + static_cast<std::ptrdiff_t>(seen[i]), rows.end())));
+  }
+  BOOST_TEST((second.resume_at(states.back()) == pp::run_position{2, 0}));
+}
+
+BOOST_AUTO_TEST_CASE(a_state_is_a_few_hundred_bytes) {
+  const small_file file(701, 64);
+  const auto pipeline = (described(file, 3) | pp::batched({.rows = 48})).build(gpu::device::host(), small);
+  BOOST_TEST(pipeline.state({1234567, 89}).size() < 500u);
+}
+
+BOOST_AUTO_TEST_CASE(the_folder_of_the_files_does_not_matter) {
+  const small_file file(300, 64);
+  const auto pipeline = (pp::read(file.plain()) | pp::batched({.rows = 48})).build(gpu::device::host(), small);
+  const auto elsewhere = std::filesystem::temp_directory_path() / "penstock-moved" / file.path().filename();
+  std::filesystem::create_directories(elsewhere.parent_path());
+  std::filesystem::copy_file(file.path(), elsewhere, std::filesystem::copy_options::overwrite_existing);
+  const auto at = [&](const char* name) { return penstock::io::datasets(elsewhere.string(), name); };
+  const auto moved =
+      (pp::read(pp::source{}.field("wide", at("/wide")).field("label", at("/label"))) | pp::batched({.rows = 48}))
+          .build(gpu::device::host(), small);
+  BOOST_TEST((moved.resume_at(pipeline.state({2, 1})) == pp::run_position{2, 1}));
+  std::filesystem::remove_all(elsewhere.parent_path());
+}
+
+BOOST_AUTO_TEST_CASE(a_state_of_another_run_is_refused_with_both_sides) {
+  const small_file file(300, 64), longer(301, 64);
+  const auto build = [&](const small_file& from, int how, std::size_t rows) {
+    return (described(from, how) | pp::batched({.rows = rows})).build(gpu::device::host(), small);
+  };
+  const auto pipeline = build(file, 1, 48);
+  const std::string state = pipeline.state({0, 3});
+  fails_with(build(file, 0, 48), state, "its order is \"shuffled: seed 3");
+  fails_with(build(file, 0, 48), state, "this pipeline's \"sequential\"");
+  fails_with(build(file, 1, 32), state, "batch_rows is 48, and this pipeline's 32");
+  fails_with(build(longer, 1, 48), state, "fields is");
+  fails_with(build(file, 3, 48), state, "another run");
+  fails_with(pipeline, build(file, 3, 48).state({0, 0}), "another run");
+  fails_with(pipeline, "", "not the state of a run");
+  fails_with(pipeline, "{\"epoch\": 1}", "not the state of a run");
+  fails_with(pipeline, state.substr(0, state.size() / 2), "not the state of a run");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
