@@ -71,14 +71,14 @@ void block_reader::read_field(std::size_t field, std::span<const extent> extents
   const host_field& what = on_.fields.host[field];
   const io::row_reader& reader = on_.readers[what.reader];
   const std::size_t row_bytes = what.row_bytes();
+  const bool swaps = what.swapped && on_.fields.swapped_by_reader;
   if (on_.sizes.host_offsets[field] != none) {
     std::byte* to = on_.slots.at(block) + on_.sizes.host_offsets[field];
     for (const extent& e : extents) {
       reader.read(e.first, e.count, {to, e.count * row_bytes});
       to += e.count * row_bytes;
     }
-    if (what.swapped && !on_.fields.host_transforms.empty())
-      swap_bytes({to - place.rows * row_bytes, place.rows * row_bytes}, size_of(what.element));
+    if (swaps) swap_bytes({to - place.rows * row_bytes, place.rows * row_bytes}, size_of(what.element));
     return;
   }
   // Straight into the ring, in two reads where the block goes over its end.
@@ -88,6 +88,7 @@ void block_reader::read_field(std::size_t field, std::span<const extent> extents
     for (std::uint64_t done = 0; done < e.count;) {
       const std::uint64_t n = ring.contiguous(position, e.count - done);
       reader.read(e.first + done, n, {ring.at(position), n * row_bytes});
+      if (swaps) swap_bytes({ring.at(position), n * row_bytes}, size_of(what.element));
       done += n, position += n;
     }
 }

@@ -340,7 +340,7 @@ void conductor::gather(const piece& p) {
           .first_image = p.first_block % images_.slots(),
           .images = images_.slots(),
           .element = from.element,
-          .swapped = from.swapped && on_.fields.host_transforms.empty(),
+          .swapped = from.swapped && !on_.fields.swapped_by_reader,
       };
       const gpu::gather_target target{on_.rings[how.to].base(), to.in_ring ? on_.sizes.ring_rows : p.rows, to.element};
       gpu::gather(work_, source, target, from.elements, draw, p.first - p.window_first, to.in_ring ? p.ring_first : 0,

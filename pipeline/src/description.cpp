@@ -30,7 +30,7 @@ description read(source from, order_options how) { return {std::move(from), std:
 
 description::description(source from, order_options how) {
   if (from.fields().empty()) throw std::invalid_argument("the source has no fields; add one with source::field");
-  parts_ = std::make_shared<parts>(parts{std::move(from), std::move(how), {}, {}, {}, {}, {}});
+  parts_ = std::make_shared<parts>(parts{std::move(from), std::move(how), {}, {}, {}, {}, {}, {}});
 }
 
 description operator|(description d, host_transform t) {
@@ -46,6 +46,11 @@ description operator|(description d, device_transform t) {
 description operator|(description d, batch_options b) {
   if (b.rows == 0) throw std::invalid_argument("a batch needs at least one row; batch_options::rows is 0");
   d.parts_ = changed(*d.parts_, [&](auto& p) { p.batch = b; });
+  return d;
+}
+
+description operator|(description d, shard_options s) {
+  d.parts_ = changed(*d.parts_, [&](auto& p) { p.share = s; });
   return d;
 }
 

@@ -30,12 +30,14 @@ constexpr int outside_threads = 2;
 
 struct flow::impl {
   impl(std::size_t threads, std::vector<stage> stages, std::function<void(std::uint64_t)> out)
-      : workers(tbb::global_control::max_allowed_parallelism,
-                std::max(threads, tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism))),
-        arena(static_cast<int>(threads) + 1, outside_threads),
+      : arena(static_cast<int>(threads) + 1, outside_threads),
         places(arena, threads),
         bodies(std::move(stages)),
         deliver(std::move(out)) {
+    // More threads than processors are a user's right: storage may need them. The smallest such limit in a process
+    // holds, so that none is set where there are enough.
+    constexpr auto limit = tbb::global_control::max_allowed_parallelism;
+    if (threads > tbb::global_control::active_value(limit)) workers.emplace(limit, threads);
     arena.execute([&] { build(); });
     graph->reserve_wait();
     driver = std::thread([this] { arena.execute([this] { graph->wait_for_all(); }); });
@@ -60,7 +62,7 @@ struct flow::impl {
     tbb::flow::make_edge(*in_order, *sink);
   }
 
-  tbb::global_control workers;  // more threads than processors are a user's right: storage may need them
+  std::optional<tbb::global_control> workers;
   tbb::task_arena arena;
   reader_places places;
   std::vector<stage> bodies;

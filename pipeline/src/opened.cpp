@@ -40,12 +40,16 @@ struct opened::impl {
       : parts(std::move(what)),
         readers(std::move(opened_readers)),
         shape(shape_of(readers)),
-        rows(parts->how, shape, select_rows(parts->from, shape.rows, parts->faults)) {
+        rows(parts->how, shape, select_rows(parts->from, shape.rows, parts->faults), parts->share) {
+    if (rows.shards() > 1 && parts->batch.last == last_batch::keep)
+      throw std::invalid_argument(
+          "shards need the same number of batches: let the last ones be padded or dropped (batch_options::last)");
     std::vector<stored_field> stored;
     for (const io::row_reader& reader : readers) stored.push_back({reader.element(), reader.row_shape()});
-    fields = wire(*parts, stored);
-    for (const std::size_t field : fields.batch)
-      shapes.push_back({fields.device[field].name, fields.device[field].element, fields.device[field].row_shape});
+    on_host = wire(*parts, stored, true);
+    on_cuda = wire(*parts, stored, false);
+    for (const std::size_t field : on_host.batch)
+      shapes.push_back({on_host.device[field].name, on_host.device[field].element, on_host.device[field].row_shape});
   }
 
   static source_shape shape_of(const std::vector<io::row_reader>& readers) {
@@ -115,8 +119,10 @@ struct opened::impl {
   std::vector<io::row_reader> readers;
   source_shape shape;
   order rows;
-  wiring fields;
+  wiring on_host, on_cuda;
   std::vector<field_shape> shapes;
+
+  wiring& fields(gpu::device d) { return d.is_host() ? on_host : on_cuda; }
 };
 
 opened::opened(std::unique_ptr<impl> inner) noexcept : impl_(std::move(inner)) {}
@@ -149,11 +155,11 @@ const std::vector<field_shape>& opened::fields() const noexcept { return impl_->
 const order& opened::row_order() const noexcept { return impl_->rows; }
 
 pipeline_plan opened::plan(gpu::device d, const gpu::budget& limits, const gpu::ledger& taken) const {
-  return impl_->describe(d, plan_geometry(impl_->fields, impl_->task(d), limits, taken));
+  return impl_->describe(d, plan_geometry(impl_->fields(d), impl_->task(d), limits, taken));
 }
 
 pipeline_plan opened::smallest_plan(gpu::device d) const {
-  return impl_->describe(d, smallest_geometry(impl_->fields, impl_->task(d)));
+  return impl_->describe(d, smallest_geometry(impl_->fields(d), impl_->task(d)));
 }
 
 pipeline opened::build(const pipeline_plan& plan, std::shared_ptr<gpu::memory> memory) && {
@@ -162,8 +168,11 @@ pipeline opened::build(const pipeline_plan& plan, std::shared_ptr<gpu::memory> m
     throw std::invalid_argument(
         fmt::format("the plan is for {}, the memory on {}", plan.device.name(), memory->device().name()));
   const transport_task task = impl_->task(plan.device);
-  auto on = std::make_shared<ground>(ground{
-      .parts = impl_->parts, .fields = std::move(impl_->fields), .rows = impl_->rows, .memory = memory, .plan = plan});
+  auto on = std::make_shared<ground>(ground{.parts = impl_->parts,
+                                            .fields = std::move(impl_->fields(plan.device)),
+                                            .rows = impl_->rows,
+                                            .memory = memory,
+                                            .plan = plan});
   on->sizes = repeat_geometry(on->fields, task, plan);
   on->readers = std::move(impl_->readers);
   for (io::row_reader& reader : on->readers) reader.reserve(impl::resources(reader, plan.threads));

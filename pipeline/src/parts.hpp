@@ -13,6 +13,7 @@ struct description::parts {
   order_options how;
   std::vector<host_transform> host_transforms;
   std::vector<device_transform> device_transforms;
+  shard_options share;
   batch_options batch;
   transport_options transport;
   fault_seam faults;

@@ -65,7 +65,7 @@ std::uint64_t pipeline::rows() const noexcept { return impl_->on->rows.rows(); }
 
 std::uint64_t pipeline::batches_per_epoch() const noexcept {
   const batch_options& b = impl_->on->parts->batch;
-  return schedule::batches_per_epoch(rows(), b.rows, b.last);
+  return schedule::batches_per_epoch(impl_->on->rows, b.rows, b.last);
 }
 
 gpu::device pipeline::device() const noexcept { return impl_->on->device(); }

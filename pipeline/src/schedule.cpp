@@ -7,10 +7,11 @@ namespace penstock::pipeline {
 schedule::schedule(const order& rows, const sizes& how, std::uint64_t first_epoch, std::uint64_t epochs,
                    std::uint64_t first_batch)
     : order_(&rows), sizes_(how), pooled_(rows.is_pooled()), first_epoch_(first_epoch) {
-  epoch_batches_ = batches_per_epoch(rows.rows(), how.batch_rows, how.last);
+  epoch_batches_ = batches_per_epoch(rows, how.batch_rows, how.last);
   epoch_rows_ = std::min(rows.rows(), epoch_batches_ * how.batch_rows);
   skipped_batches_ = std::min(first_batch, epoch_batches_);
   start_ = skipped_batches_ * how.batch_rows;
+  batches_ = epochs > 0 ? epochs * epoch_batches_ - skipped_batches_ : 0;
   if (epochs == 0 || epoch_rows_ == 0) {
     epoch_blocks_ = skipped_blocks_ = 0;
     return;
@@ -20,7 +21,6 @@ schedule::schedule(const order& rows, const sizes& how, std::uint64_t first_epoc
       pooled_ ? blocks_before(last) + blocks_of_window(last / order_->window_rows()) : blocks_before(last) + 1;
   skipped_blocks_ = start_ >= epoch_rows_ ? epoch_blocks_ : blocks_before(start_);
   blocks_ = epochs * epoch_blocks_ - skipped_blocks_;
-  batches_ = epochs * epoch_batches_ - skipped_batches_;
 }
 
 std::uint64_t schedule::window_end(std::uint64_t window) const noexcept {
@@ -102,7 +102,7 @@ schedule::batch_place schedule::batch(std::uint64_t number) const noexcept {
   place.epoch = first_epoch_ + of_run / epoch_batches_;
   place.index = of_run % epoch_batches_;
   place.first = place.index * sizes_.batch_rows;
-  place.valid_rows = std::min(sizes_.batch_rows, epoch_rows_ - place.first);
+  place.valid_rows = std::min(sizes_.batch_rows, epoch_rows_ - std::min(place.first, epoch_rows_));
   place.rows = sizes_.last == last_batch::pad ? sizes_.batch_rows : place.valid_rows;
   place.last_of_epoch = place.index + 1 == epoch_batches_;
   return place;

@@ -66,8 +66,9 @@ class schedule {
   };
   batch_place batch(std::uint64_t number) const noexcept;
 
-  static std::uint64_t batches_per_epoch(std::uint64_t rows, std::uint64_t batch_rows, last_batch last) noexcept {
-    return last == last_batch::drop ? rows / batch_rows : (rows + batch_rows - 1) / batch_rows;
+  /// The same for every shard.
+  static std::uint64_t batches_per_epoch(const order& rows, std::uint64_t batch_rows, last_batch last) noexcept {
+    return last == last_batch::drop ? rows.least_rows() / batch_rows : (rows.most_rows() + batch_rows - 1) / batch_rows;
   }
 
  private:

@@ -91,10 +91,11 @@ void add_row_ids(wiring& w, bool on_device) {
 
 }  // namespace
 
-wiring wire(const description::parts& parts, std::span<const stored_field> stored) {
+wiring wire(const description::parts& parts, std::span<const stored_field> stored, bool host) {
   wiring w;
   std::vector<std::size_t> current;
   const bool host_work = !parts.host_transforms.empty();
+  w.swapped_by_reader = host_work || host;
   for (std::size_t i = 0; i < stored.size(); ++i) {
     host_field field;
     field.name = parts.from.fields()[i].name;
@@ -121,8 +122,7 @@ wiring wire(const description::parts& parts, std::span<const stored_field> store
     field.element = how.as.value_or(field.element);
     on_device.push_back(w.device.size());
     w.device.push_back(std::move(field));
-    // Host transforms see native byte order, so what comes out of them needs no swap on the device.
-    w.conversions.push_back(convert(w, from, on_device.back(), how, w.host[from].swapped && !host_work));
+    w.conversions.push_back(convert(w, from, on_device.back(), how, w.host[from].swapped && !w.swapped_by_reader));
   }
   if (host_work || !parts.device_transforms.empty()) add_row_ids(w, !parts.device_transforms.empty());
   w.device_transforms = chain(parts.device_transforms, w.device, on_device);

@@ -65,6 +65,7 @@ struct wiring {
   std::vector<std::size_t> batch;     ///< device fields of a batch, in the order of the source, then as added
   std::size_t host_row_ids = none;    ///< host field that holds row numbers, where a transform may ask for them
   std::size_t device_row_ids = none;  ///< the same on the device
+  bool swapped_by_reader = false;     ///< blocks are in native byte order: the host's own, or its transforms', work
 
   bool needs_device_work() const noexcept { return !device_transforms.empty(); }
 };
@@ -75,7 +76,8 @@ struct stored_field {
   std::vector<std::uint64_t> row_shape;
 };
 
-/// Resolves the description's fields; throws std::invalid_argument where a transform or conversion does not fit.
-wiring wire(const description::parts& parts, std::span<const stored_field> stored);
+/// Resolves the description's fields for the host device or another; throws std::invalid_argument where a transform or
+/// conversion does not fit.
+wiring wire(const description::parts& parts, std::span<const stored_field> stored, bool host);
 
 }  // namespace penstock::pipeline

@@ -29,7 +29,7 @@ const auto nothing = [](const pp::block&) {};
 BOOST_AUTO_TEST_SUITE(wiring)
 
 BOOST_AUTO_TEST_CASE(a_batch_has_the_fields_of_the_source_in_their_declared_types) {
-  const pp::wiring w = pp::wire(parts_of(two()), stored());
+  const pp::wiring w = pp::wire(parts_of(two()), stored(), false);
   BOOST_REQUIRE_EQUAL(w.batch.size(), 2u);
   BOOST_TEST(w.device[w.batch[0]].name == "image");
   BOOST_TEST((w.device[w.batch[0]].element == type::float32));
@@ -40,11 +40,18 @@ BOOST_AUTO_TEST_CASE(a_batch_has_the_fields_of_the_source_in_their_declared_type
   BOOST_TEST(w.host_row_ids == pp::none);
 }
 
+BOOST_AUTO_TEST_CASE(on_the_host_the_other_byte_order_is_swapped_while_reading) {
+  const pp::wiring w = pp::wire(parts_of(two()), stored(), true);
+  BOOST_TEST(w.swapped_by_reader);
+  BOOST_TEST(w.conversions[1].plain);  // it lands where it belongs
+  BOOST_TEST(!pp::wire(parts_of(two()), stored(), false).swapped_by_reader);
+}
+
 BOOST_AUTO_TEST_CASE(a_host_transform_replaces_and_adds_fields_by_name) {
   auto parts = parts_of(two());
   parts.host_transforms.push_back(pp::transform_host(
       {.name = "crop", .outputs = {{"image", type::uint8, {24, 24}}, {"weight", type::float32, {}}}}, nothing));
-  const pp::wiring w = pp::wire(parts, stored());
+  const pp::wiring w = pp::wire(parts, stored(), false);
   BOOST_REQUIRE_EQUAL(w.batch.size(), 3u);
   BOOST_TEST(w.device[w.batch[0]].row_bytes() == 24u * 24 * 4);  // the cast asked for still applies
   BOOST_TEST(w.device[w.batch[2]].name == "weight");
@@ -62,7 +69,7 @@ BOOST_AUTO_TEST_CASE(a_device_transform_sees_row_numbers_and_its_inputs_are_not_
   auto parts = parts_of(two());
   parts.device_transforms.push_back(
       pp::transform_device({.name = "flatten", .outputs = {{"image", type::float32, {784}}}}, nothing));
-  const pp::wiring w = pp::wire(parts, stored());
+  const pp::wiring w = pp::wire(parts, stored(), false);
   BOOST_REQUIRE(w.device_row_ids != pp::none);
   BOOST_TEST(!w.device[w.device_row_ids].in_ring);
   BOOST_TEST(!w.device[w.device_transforms[0].inputs[0]].in_ring);
@@ -79,7 +86,7 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_refused_by_name) {
   BOOST_CHECK_THROW(pp::read(two()) | pp::batched({.rows = 0}), std::invalid_argument);
   const auto odd = parts_of(pp::source{}.field("image", {{"a.h5", "/x"}}, {.as = type::uint16}));
   const std::vector<pp::stored_field> image{stored().front()};
-  BOOST_CHECK_EXCEPTION(pp::wire(odd, image), std::invalid_argument,
+  BOOST_CHECK_EXCEPTION(pp::wire(odd, image, false), std::invalid_argument,
                         [](const auto& e) { return std::string(e.what()).find("field 'image'") == 0; });
 }
 

@@ -39,6 +39,9 @@ struct device_transform {
 host_transform transform_host(transform_options options, transform_function function);
 device_transform transform_device(transform_options options, transform_function function);
 inline batch_options batched(batch_options options) { return options; }
+/// For one of several processes that share the epochs: each gets its shard's rows, and all get the same number of
+/// batches, so that the last ones must be padded or dropped.
+inline shard_options sharded(shard_options options) { return options; }
 inline transport_options transport(transport_options options) { return options; }
 
 class opened;
@@ -51,6 +54,7 @@ class description {
   friend description operator|(description d, host_transform t);
   friend description operator|(description d, device_transform t);
   friend description operator|(description d, batch_options b);
+  friend description operator|(description d, shard_options s);
   friend description operator|(description d, transport_options t);
   /// Faults for tests.
   friend description operator|(description d, fault_seam faults);

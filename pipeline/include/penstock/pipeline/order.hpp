@@ -31,6 +31,14 @@ struct random {
 
 using order_options = std::variant<sequential, shuffled, random>;
 
+/// An order that several processes share: its runs are dealt to so many shards, in turn, and each shard has a pool of
+/// its own. The shards of an epoch hold every row once. How many shards there are is part of the order; who serves
+/// which is not.
+struct shard_options {
+  std::uint64_t shards = 1;
+  std::uint64_t shard = 0;  ///< this process's
+};
+
 /// What an order's defaults are computed from.
 struct source_shape {
   std::uint64_t rows = 0;
@@ -53,11 +61,18 @@ class row_set;  // private: the rows that take part
 class order {
  public:
   /// `only`: the rows that take part; null: all. Throws std::invalid_argument where options contradict the source (pool
-  /// smaller than a run).
-  order(const order_options& options, source_shape shape, std::shared_ptr<const row_set> only = nullptr);
+  /// smaller than a run) or each other (no such shard).
+  order(const order_options& options, source_shape shape, std::shared_ptr<const row_set> only = nullptr,
+        shard_options share = {});
 
-  /// Rows of an epoch.
+  /// Rows of an epoch, in this shard.
   std::uint64_t rows() const noexcept { return rows_; }
+  /// Rows of the shards that have most and least: they differ by a run at most.
+  std::uint64_t most_rows() const noexcept;
+  std::uint64_t least_rows() const noexcept;
+  std::uint64_t shards() const noexcept { return share_.shards; }
+  /// Rows of all shards together.
+  std::uint64_t rows_of_all() const noexcept { return chosen_rows_; }
   /// Rows are drawn from windows.
   bool is_pooled() const noexcept { return pooled_; }
   std::uint64_t seed() const noexcept { return seed_; }
@@ -85,13 +100,17 @@ class order {
     std::uint64_t rows;
     std::uint64_t offset;
   };
+  void choose_run(const shuffled& wish, const shuffled& defaults);
   void choose_pool(const shuffled& wish, const shuffled& defaults);
   run_place run_at(std::uint64_t epoch, std::uint64_t position) const noexcept;
 
+  std::uint64_t rows_of_shard(std::uint64_t shard) const noexcept;
   std::uint64_t source_row(std::uint64_t place) const noexcept;
 
   std::shared_ptr<const row_set> only_;
+  shard_options share_;
   std::uint64_t source_rows_ = 0;
+  std::uint64_t chosen_rows_ = 0;  ///< of all shards
   std::uint64_t rows_ = 0;
   std::uint64_t seed_ = 0;
   std::uint64_t run_rows_ = 0;
