@@ -9,11 +9,12 @@
 namespace penstock::pipeline {
 
 batch_lease::batch_lease(std::shared_ptr<const ground> on, std::shared_ptr<epoch_run> in, statistics& count,
-                         gpu::stream_ref stream)
+                         gpu::stream_ref stream, std::function<void()> while_waiting)
     : on_(std::move(on)),
       run_(std::move(in)),
       count_(count),
       stream_(stream),
+      while_waiting_(std::move(while_waiting)),
       began_(clock::now()),
       lent_(on_->parts->batch.held + 1) {}
 
@@ -59,7 +60,8 @@ void batch_lease::refuse_to_lend_too_many() const {
 
 void batch_lease::wait_for_rows(const schedule::batch_place& place, std::uint64_t first_row) {
   const auto start = clock::now();
-  if (run_->between.wait_for_rows(stream_, first_row + place.rows)) charge(start, first_row + place.valid_rows - 1);
+  if (run_->between.wait_for_rows(stream_, first_row + place.rows, while_waiting_))
+    charge(start, first_row + place.valid_rows - 1);
 }
 
 void batch_lease::charge(clock::time_point start, std::uint64_t position) {
@@ -84,6 +86,11 @@ std::vector<gpu::stream_ref> batch_lease::end() {
 std::size_t batch_lease::held() const {
   const std::lock_guard lock(mutex_);
   return held_;
+}
+
+double batch_lease::running_seconds() const {
+  const std::lock_guard lock(mutex_);
+  return over_ ? 0 : seconds_since(began_);
 }
 
 void batch_lease::used_on(std::uint64_t ticket, gpu::stream_ref other) {

@@ -5,6 +5,7 @@
 
 #include <penstock/pipeline/batch.hpp>
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -16,7 +17,7 @@ namespace penstock::pipeline {
 class batch_lease : public std::enable_shared_from_this<batch_lease> {
  public:
   batch_lease(std::shared_ptr<const ground> on, std::shared_ptr<epoch_run> in, statistics& count,
-              gpu::stream_ref stream);
+              gpu::stream_ref stream, std::function<void()> while_waiting);
 
   /// The next batch; an empty one at the end. Throws what ended the run, and pipeline::error where more batches are
   /// held than planned.
@@ -24,6 +25,8 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   /// The run is over: nothing is given back any more. Returns the streams that used its batches.
   std::vector<gpu::stream_ref> end();
   std::size_t held() const;
+  /// Wall clock since the run began; 0 when it is over.
+  double running_seconds() const;
 
   void used_on(std::uint64_t ticket, gpu::stream_ref other);
   void release(std::uint64_t ticket) noexcept;
@@ -46,6 +49,7 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   std::shared_ptr<epoch_run> run_;
   statistics& count_;
   gpu::stream_ref stream_;
+  const std::function<void()> while_waiting_;
   const clock::time_point began_;
 
   mutable std::mutex mutex_;  ///< batches may be released on other threads

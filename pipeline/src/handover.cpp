@@ -107,13 +107,25 @@ void handover::watch_for_rows(std::uint64_t end) const {
   while (published_ < end && !over_ && std::chrono::steady_clock::now() < until) pause_processor();
 }
 
-bool handover::wait_for_rows(gpu::stream_ref stream, std::uint64_t end) {
+void handover::sleep_until_rows(std::unique_lock<std::mutex>& lock, std::uint64_t end,
+                                const std::function<void()>& meanwhile) {
+  constexpr std::chrono::milliseconds between_calls{100};
+  const auto there = [&] { return published_ >= end || over_; };
+  if (!meanwhile) return consumer_.wait(lock, there);
+  while (!consumer_.wait_for(lock, between_calls, there)) {
+    lock.unlock();
+    meanwhile();
+    lock.lock();
+  }
+}
+
+bool handover::wait_for_rows(gpu::stream_ref stream, std::uint64_t end, const std::function<void()>& meanwhile) {
   const bool late = published_ < end;
   if (late && watchful_) watch_for_rows(end);
   std::unique_lock lock(mutex_);
   throw_if_over(lock);
   if (published_ < end) {
-    consumer_.wait(lock, [&] { return published_ >= end || over_; });
+    sleep_until_rows(lock, end, meanwhile);
     throw_if_over(lock);
   }
   if (host_) {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -69,7 +70,8 @@ class handover {
   bool has_rows(std::uint64_t end) const { return end <= ready_ && !over_.load(std::memory_order_relaxed); }
   /// Blocks until rows before `end` are published; then lets `stream` wait for them. Throws the failure, or `stopped`.
   /// True where it had to wait.
-  bool wait_for_rows(gpu::stream_ref stream, std::uint64_t end);
+  /// `meanwhile`, where there is one, is called now and then while it waits, without the lock.
+  bool wait_for_rows(gpu::stream_ref stream, std::uint64_t end, const std::function<void()>& meanwhile = {});
   /// Rows before `end` are free once the work issued so far to all of `streams` is done. One thread at a time.
   void release(std::span<const gpu::stream_ref> streams, std::uint64_t end);
 
@@ -80,6 +82,7 @@ class handover {
   };
   void throw_if_over(std::unique_lock<std::mutex>& lock) const;
   void watch_for_rows(std::uint64_t end) const;
+  void sleep_until_rows(std::unique_lock<std::mutex>& lock, std::uint64_t end, const std::function<void()>& meanwhile);
   gpu::event* take_event();
 
   mutable std::mutex mutex_;

@@ -33,7 +33,7 @@ std::string bottleneck(const pipeline_report& r, const ground& on) {
 
 }  // namespace
 
-pipeline_report make_report(const ground& on, const statistics& count) {
+pipeline_report make_report(const ground& on, const statistics& count, double running_seconds) {
   pipeline_report r;
   r.epochs = count.epochs;
   r.batches = count.batches;
@@ -42,7 +42,7 @@ pipeline_report make_report(const ground& on, const statistics& count) {
   for (const host_field& field : on.fields.host)
     if (field.reader != none) row_bytes += field.row_bytes();
   r.bytes = r.rows * row_bytes;
-  r.seconds = count.seconds;
+  r.seconds = count.seconds + running_seconds;
   r.first_batch_seconds = count.first_batch_seconds;
 
   r.stages.push_back(stage("read", count.read));

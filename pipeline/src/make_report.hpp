@@ -7,6 +7,7 @@
 
 namespace penstock::pipeline {
 
-pipeline_report make_report(const ground& on, const statistics& count);
+/// `running_seconds`: wall clock of the run in progress.
+pipeline_report make_report(const ground& on, const statistics& count, double running_seconds);
 
 }  // namespace penstock::pipeline

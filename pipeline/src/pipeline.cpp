@@ -37,7 +37,7 @@ std::shared_ptr<batch_lease> pipeline::impl::begin_run(std::uint64_t first, std:
   const schedule what(on->rows, {on->sizes.block_rows, batches.rows, on->sizes.ring_rows, batches.last}, first, epochs,
                       options.first_batch);
   auto next = std::make_shared<epoch_run>(*on, what);
-  lease = std::make_shared<batch_lease>(on, next, count, stream);
+  lease = std::make_shared<batch_lease>(on, next, count, stream, options.while_waiting);
   running = true;
   if (options.stop.stop_possible())
     on_stop = std::make_unique<std::stop_callback<std::function<void()>>>(options.stop,
@@ -91,7 +91,9 @@ std::string pipeline::state_after(const batch& last) const {
 
 run_position pipeline::resume_at(std::string_view state) const { return read_state(*impl_->on, state); }
 
-pipeline_report pipeline::report() const { return make_report(*impl_->on, impl_->count); }
+pipeline_report pipeline::report() const {
+  return make_report(*impl_->on, impl_->count, impl_->lease ? impl_->lease->running_seconds() : 0);
+}
 
 epoch_range::impl::~impl() {
   // A range that is left early ends its run now; one whose run was replaced has nothing to end.

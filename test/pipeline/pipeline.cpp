@@ -8,7 +8,9 @@
 #include <boost/test/data/test_case.hpp>
 
 #include <algorithm>
+#include <latch>
 #include <numeric>
+#include <stdexcept>
 
 namespace pp = penstock::pipeline;
 namespace gpu = penstock::gpu;
@@ -157,6 +159,33 @@ BOOST_AUTO_TEST_CASE(the_report_counts_what_was_consumed) {
   BOOST_TEST(charged == report.consumer_wait_seconds, boost::test_tools::tolerance(0.02));
   BOOST_TEST(report.consumer_wait_seconds <= report.seconds);
   BOOST_TEST(to_text(report).find("bottleneck") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(who_waits_for_a_batch_can_look_up_and_leave) {
+  const small_file file(100);
+  std::latch go(1);
+  auto pipeline =
+      (pp::read(file.plain()) | pp::transform_host({.name = "stall"}, [&](const pp::block&) { go.wait(); }) |
+       pp::batched({.rows = 50}))
+          .build(gpu::device::host(), small);
+  int calls = 0;
+  const auto look_up = [&] {
+    if (++calls == 2) throw std::runtime_error("interrupted");
+    if (calls == 3) go.count_down();
+  };
+  auto range = pipeline.epochs(0, 1, {.while_waiting = look_up});
+  BOOST_CHECK_THROW(range.next(), std::runtime_error);
+  BOOST_TEST(range.next().index() == 0u);  // the run went on
+  BOOST_TEST(range.next().index() == 1u);
+  BOOST_TEST(calls == 3);
+}
+
+BOOST_AUTO_TEST_CASE(the_report_knows_the_time_of_a_run_in_progress) {
+  const small_file file(100);
+  auto pipeline = (pp::read(file.plain()) | pp::batched({.rows = 50})).build(gpu::device::host(), small);
+  auto range = pipeline.epochs(0, 1);
+  range.next();
+  BOOST_TEST(pipeline.report().seconds > 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

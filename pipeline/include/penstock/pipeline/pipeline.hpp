@@ -27,6 +27,9 @@ struct consume_options {
   std::stop_token stop{};
   /// Starts the first epoch at this batch, as if the ones before had been consumed.
   std::uint64_t first_batch = 0;
+  /// Called about ten times a second on the thread that waits for a batch, so that a program can look at signals. What
+  /// it throws ends the wait and reaches the caller; the run goes on, and the next call waits for the same batch.
+  std::function<void()> while_waiting{};
 };
 
 /// Where a row of a field is stored.
