@@ -1,0 +1,57 @@
+"""Streams HDF5 datasets that are larger than memory to a GPU, within a fixed number of bytes.
+
+    import penstock as ps
+
+    source = ps.Source(image="shards/*.h5:/images", label="shards/*.h5:/labels").astype(image="float32")
+    loader = ps.Loader(source, batch_size=256, order=ps.Shuffled(seed=42), device="cuda:0", device_memory="512MiB")
+    for epoch in range(10):
+        for batch in loader.epoch(epoch):
+            loss = step(batch.torch("image"), batch.torch("label"))
+    print(loader.report())
+
+The same code runs on the host, where there is no GPU: device="host".
+"""
+
+from ._batch import Batch, Field
+from ._core import has_cuda
+from ._errors import (
+    BudgetError,
+    ClosedError,
+    DataError,
+    DeviceError,
+    ForkError,
+    GivenBackError,
+    PenstockError,
+    PipelineError,
+)
+from ._inspect import Dataset, inspect
+from ._loader import Epoch, Loader, RowPlace
+from ._order import Sequential, Shuffled
+from ._report import Plan, Report
+from ._source import Source
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Batch",
+    "BudgetError",
+    "ClosedError",
+    "DataError",
+    "Dataset",
+    "DeviceError",
+    "Epoch",
+    "Field",
+    "ForkError",
+    "GivenBackError",
+    "Loader",
+    "PenstockError",
+    "PipelineError",
+    "Plan",
+    "Report",
+    "RowPlace",
+    "Sequential",
+    "Shuffled",
+    "Source",
+    "has_cuda",
+    "inspect",
+]

@@ -1,0 +1,229 @@
+"""Batches and their fields. No value is copied on the way to another library."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Iterator
+
+if TYPE_CHECKING:
+    import numpy
+    import numpy.typing
+
+    from ._core import BatchHandle
+
+_CPU, _CUDA = 1, 2  # DLPack's device types
+
+
+def stream_handle(stream: Any) -> int | None:
+    """CUDA's handle of a stream: an int, or an object of torch, CuPy or any library with __cuda_stream__."""
+    if stream is None or isinstance(stream, int):
+        return stream
+    if hasattr(stream, "__cuda_stream__"):
+        protocol = stream.__cuda_stream__
+        return (protocol() if callable(protocol) else protocol)[1]
+    for attribute in ("cuda_stream", "ptr", "handle"):
+        if hasattr(stream, attribute):
+            return int(getattr(stream, attribute))
+    raise TypeError(f"a stream is a number or a stream of torch or CuPy, not {stream!r}")
+
+
+def torch_stream(device: tuple[int, int]) -> int | None:
+    """The handle of torch's current stream, where torch is imported and the device is CUDA's."""
+    if device[0] != _CUDA or "torch" not in sys.modules:
+        return None
+    return sys.modules["torch"].cuda.current_stream(device[1]).cuda_stream
+
+
+class Field:
+    """One field of a batch. A DLPack tensor: np.from_dlpack(field), torch.from_dlpack(field) and the like take it."""
+
+    __slots__ = ("_handle", "_name", "_key", "_dtype", "_shape", "_device")
+
+    def __init__(
+        self, handle: BatchHandle, name: str, dtype: str, shape: tuple[int, ...], device: tuple[int, int], key: str | None
+    ) -> None:
+        self._handle, self._name, self._dtype, self._shape, self._device = handle, name, dtype, shape, device
+        self._key = key
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def dtype(self) -> str:
+        """The type's name: "float32", "bfloat16"."""
+        return self._dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._shape
+
+    @property
+    def device(self) -> str:
+        """"cpu" or "cuda:N"."""
+        return "cpu" if self._device[0] == _CPU else f"cuda:{self._device[1]}"
+
+    def __len__(self) -> int:
+        return self._shape[0]
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._device
+
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A capsule. `stream` as the array API has it for CUDA: None and 1 the legacy default stream, 2 the per-thread
+        one, -1 no ordering (the consumer waits for the batch's stream by itself), else a handle."""
+        if copy:
+            raise BufferError("Penstock lends rows without a copy; copy them with the library that takes them")
+        if dl_device is not None and tuple(dl_device) != self._device:
+            raise BufferError(f"the rows are on {self.device}; copy them with the library that takes them")
+        consumer = None
+        if self._device[0] == _CUDA:
+            if stream == 0:
+                raise ValueError("stream 0 is ambiguous: 1 is the legacy default stream, 2 the per-thread one")
+            consumer = 1 if stream is None else None if stream == -1 else stream
+        elif stream not in (None, -1):
+            raise ValueError(f"rows on the host have no stream, and {stream!r} was given")
+        return self._handle.capsule(self._key, consumer, max_version is not None and max_version[0] >= 1)
+
+    def numpy(self) -> numpy.ndarray[Any, Any]:
+        """A NumPy array of these rows, on the host. It keeps the batch held as long as it lives."""
+        import numpy
+
+        if self._device[0] != _CPU:
+            raise TypeError(f"field '{self._name}' is on {self.device}; NumPy reads host memory: torch(name).cpu() copies it")
+        if self._dtype == "bfloat16":
+            raise TypeError(f"NumPy has no bfloat16, the type of field '{self._name}'; read it as float32")
+        return numpy.from_dlpack(self)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray[Any, Any]:
+        array = self.numpy()
+        if dtype is not None and array.dtype != dtype:
+            if copy is False:
+                raise ValueError(f"field '{self._name}' is {self._dtype}; another type takes a copy")
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def torch(self) -> Any:
+        """A torch.Tensor of these rows, for work on torch's current stream. It keeps the batch held."""
+        import torch
+
+        return torch.utils.dlpack.from_dlpack(self._handle.capsule(self._key, torch_stream(self._device), False))
+
+    def jax(self) -> Any:
+        """A jax.Array of these rows. JAX copies rows on the host that do not suit its alignment."""
+        import jax
+
+        return jax.dlpack.from_dlpack(self)
+
+    def cupy(self) -> Any:
+        """A cupy.ndarray of these rows, for work on CuPy's current stream."""
+        import cupy
+
+        return cupy.from_dlpack(self)
+
+    def __repr__(self) -> str:
+        return f"Field('{self._name}', {self._dtype}, {self._shape}, {self.device})"
+
+
+class Batch:
+    """The rows that one step sees: batch["image"], batch.torch("image"), batch.numpy("label").
+
+    A batch is given back when its loop takes the next one. Arrays made from it stay valid as long as they live; they
+    keep their rows held, of which a loader has a planned number (Loader's `held`)."""
+
+    __slots__ = ("_handle", "_fields", "_device", "epoch")
+
+    def __init__(
+        self, handle: BatchHandle, fields: dict[str, tuple[str, tuple[int, ...]]], device: tuple[int, int], epoch: int
+    ) -> None:
+        self._handle, self._fields, self._device = handle, fields, device
+        self.epoch = epoch
+
+    @property
+    def index(self) -> int:
+        """Number of this batch in its epoch."""
+        return self._handle.index
+
+    @property
+    def rows(self) -> int:
+        """Rows in memory, padding included."""
+        return self._handle.rows
+
+    @property
+    def valid_rows(self) -> int:
+        """Rows of the source; the rest are zeros (last="pad")."""
+        return self._handle.valid_rows
+
+    def __len__(self) -> int:
+        return self._handle.rows
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields' names."""
+        return tuple(self._fields)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def keys(self) -> tuple[str, ...]:
+        """The fields' names: dict(batch) and {**batch} work."""
+        return self.fields
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._fields
+
+    def __getitem__(self, name: str) -> Field:
+        if name not in self._fields:
+            raise KeyError(f"the batch has no field '{name}'; it has {', '.join(self._fields)}")
+        dtype, row_shape = self._fields[name]
+        return Field(self._handle, name, dtype, (self._handle.rows, *row_shape), self._device, name)
+
+    @property
+    def mask(self) -> Field | None:
+        """uint8: 1 for a valid row, 0 for padding. None unless last="pad". Must not be written to."""
+        if not self._handle.has_mask:
+            return None
+        return Field(self._handle, "mask", "uint8", (self._handle.rows,), self._device, None)
+
+    def numpy(self, name: str) -> numpy.ndarray[Any, Any]:
+        """batch[name].numpy()"""
+        return self[name].numpy()
+
+    def torch(self, name: str) -> Any:
+        """batch[name].torch()"""
+        return self[name].torch()
+
+    def jax(self, name: str) -> Any:
+        """batch[name].jax()"""
+        return self[name].jax()
+
+    def cupy(self, name: str) -> Any:
+        """batch[name].cupy()"""
+        return self[name].cupy()
+
+    def row_ids(self) -> numpy.typing.NDArray[numpy.uint64]:
+        """Numbers in the source of the valid rows, computed when asked."""
+        import numpy
+
+        return numpy.frombuffer(self._handle.row_ids(), dtype=numpy.uint64)
+
+    def used_on(self, stream: Any) -> None:
+        """Says that work on another CUDA stream uses the rows too: it waits for them now, and they are given back only
+        after it. Takes a stream of torch or CuPy, or a handle."""
+        if self._device[0] == _CUDA:
+            self._handle.used_on(stream_handle(stream) or 0)
+
+    def release(self) -> None:
+        """Gives the batch back now, instead of when the loop goes on. Arrays made from it stay valid."""
+        self._handle.release()
+
+    def __repr__(self) -> str:
+        state = ", given back" if self._handle.is_released else ""
+        return f"Batch({self.index} of epoch {self.epoch}, {self.rows} rows of {', '.join(self._fields)}{state})"

@@ -1,0 +1,323 @@
+"""The loader: epochs of batches, resumed where they were."""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import os
+import threading
+import time
+import weakref
+from typing import TYPE_CHECKING, Any, Callable, Iterator, NamedTuple, TypeVar
+
+from . import _core
+from ._batch import Batch, stream_handle, torch_stream
+from ._errors import PipelineError
+from ._order import Sequential, Shuffled
+from ._report import Plan, Report
+from ._source import Source
+
+if TYPE_CHECKING:
+    from ._core import BatchHandle
+
+_T = TypeVar("_T")
+_STATE_VERSION = 1
+_live: weakref.WeakSet[Loader] = weakref.WeakSet()
+
+
+class RowPlace(NamedTuple):
+    """Where a row is stored."""
+
+    file: str
+    dataset: str
+    row: int
+
+
+class Loader:
+    """Streams a source in batches, within budgets: all memory is planned first and allocated once.
+
+    source          what to read
+    batch_size      rows of a batch
+    order           Sequential() or Shuffled(seed=...)
+    device          "cuda:0", "cuda" (the one with the most free memory), "host", "auto" (a GPU where there is one), or
+                    a torch.device
+    device_memory, pinned_memory, host_memory
+                    budgets: bytes, or "512MiB"
+    last            what becomes of rows that do not fill a batch: "keep" them as a short batch, "drop" them, or "pad"
+                    the batch with zeros, and batch.mask says so
+    held            batches whose arrays may be held beside the next one
+    threads         blocks read and decoded at once; 0: the processors, less some for the consumer
+    block_bytes     stored bytes of a block, what is read and copied at once; 0: chosen
+    stream          the CUDA stream that uses the batches; None: torch's current one where torch is imported, else one
+                    of Penstock's (then use DLPack, which orders streams)
+
+    Raises BudgetError (with the smallest budgets that would do), DataError, DeviceError, ValueError. One loop at a time;
+    a batch belongs to whoever took it until anybody takes the next one. Worker processes are not needed: reading uses all processors without the GIL."""
+
+    def __init__(
+        self,
+        source: Source,
+        batch_size: int = 256,
+        *,
+        order: Sequential | Shuffled = Sequential(),
+        device: Any = "auto",
+        device_memory: int | str = "512MiB",
+        pinned_memory: int | str = "256MiB",
+        host_memory: int | str = "512MiB",
+        last: str = "keep",
+        held: int = 1,
+        threads: int = 0,
+        block_bytes: int | str = 0,
+        stream: Any = None,
+    ) -> None:
+        if not isinstance(source, Source):
+            raise TypeError(f"a loader reads a penstock.Source, not {type(source).__name__}")
+        if not isinstance(order, (Sequential, Shuffled)):
+            raise TypeError(f"an order is Sequential() or Shuffled(...), not {order!r}")
+        options = {
+            "batch_size": _count("batch_size", batch_size, 1),
+            "last": str(last),
+            "held": _count("held", held, 0),
+            "threads": _count("threads", threads, 0),
+            "block_bytes": _bytes("block_bytes", block_bytes),
+            "device": str(device),
+            "device_memory": _bytes("device_memory", device_memory),
+            "pinned_memory": _bytes("pinned_memory", pinned_memory),
+            "host_memory": _bytes("host_memory", host_memory),
+        }
+        shuffled = None if isinstance(order, Sequential) else (order.seed, order.run_rows, order.pool_rows)
+        self._core = _core.StreamLoader([field.request() for field in source._fields], shuffled, options)
+        self._process = os.getpid()
+        self._stream = stream_handle(stream)
+        plan = self._core.plan()
+        self._rows: int = plan["rows"]
+        self._device_name: str = plan["device"]
+        ordinal = self._device_name.partition(":")[2]
+        self._device = (2, int(ordinal)) if ordinal else (1, 0)
+        self._fields = {field["name"]: (field["dtype"], tuple(field["row_shape"])) for field in plan["fields"]}
+        self._batches: int = self._core.batches
+        self._identity = {
+            "rows": self._rows,
+            "batch_size": options["batch_size"],
+            "last": options["last"],
+            "order": dict(self._core.order),
+        }
+        self._position = (0, 0)  # (epoch, batch) that comes next
+        self._resume: tuple[int, int] | None = None
+        self._run_at: tuple[int, int] | None = None  # what the core's next batch is
+        self._loop: object = None  # the loop that may take batches
+        self._handle: BatchHandle | None = None  # the batch that was taken last
+        self._clock = _Clock()
+        self._turn = threading.RLock()  # one thread's loop at a time
+        _live.add(self)
+
+    def epoch(self, number: int) -> Epoch:
+        """The batches of one epoch, to loop over once. Shuffled, each epoch has an order of its own. After
+        load_state_dict() the saved epoch begins where it was left.
+
+        While a loop works on its last batches, Penstock reads on into the next epoch: epochs in sequence follow each
+        other without a gap."""
+        number = _count("epoch", number, 0)
+        first = 0
+        if self._resume is not None and self._resume[0] == number:
+            first = self._resume[1]
+        return Epoch(self, number, first)
+
+    def __len__(self) -> int:
+        """Batches of an epoch."""
+        return self._batches
+
+    @property
+    def rows(self) -> int:
+        """Rows of the source."""
+        return self._rows
+
+    @property
+    def device(self) -> str:
+        """Where batches are: "host" or "cuda:N"."""
+        return self._device_name
+
+    @property
+    def fields(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """Type and row shape of each field of a batch."""
+        return dict(self._fields)
+
+    @property
+    def next_epoch(self) -> int:
+        """The epoch of the batch that comes next: `for epoch in range(loader.next_epoch, 10)` begins or goes on."""
+        return self._position[0]
+
+    def plan(self) -> Plan:
+        """What was chosen for the budgets, with the ledger of every byte."""
+        return Plan(self._core.plan())
+
+    def report(self) -> Report:
+        """What was done since the loader was made, and what it waited for."""
+        return Report(self._core.report(self._clock.seconds()))
+
+    def place_of(self, field: str, row: int) -> RowPlace:
+        """The file, the dataset and the row in it where a row of the source is stored."""
+        return RowPlace(*self._core.place_of(field, row))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the loop is: plain values, for torch.save() or JSON. The batch in hand counts as done."""
+        epoch, batch = self._position
+        return {"version": _STATE_VERSION, "epoch": epoch, "batch": batch, **self._identity}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on where `state` was taken: the next loop over that epoch sees the batches that were left, the same
+        rows. Raises ValueError where another source, order or batch size would make them others."""
+        if state.get("version") != _STATE_VERSION:
+            raise ValueError(f"this state is of version {state.get('version')}; this Penstock reads {_STATE_VERSION}")
+        for name, mine in self._identity.items():
+            if state.get(name) != mine:
+                raise ValueError(f"the state was saved with {name} {state.get(name)}, and this loader has {mine}")
+        self._position = self._resume = (int(state["epoch"]), int(state["batch"]))
+
+    def close(self) -> None:
+        """Stops reading and frees what no array holds. Loops in progress end with ClosedError."""
+        self._core.close()
+
+    def __enter__(self) -> Loader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a penstock.Loader cannot be sent to another process: its memory and threads stay here. Worker processes "
+            "are not needed; use the loader itself in place of a DataLoader"
+        )
+
+    def __repr__(self) -> str:
+        return f"Loader({self._rows} rows, {self._batches} batches an epoch, {self._device_name})"
+
+    # --- for Epoch
+
+    def _take(self, loop: Epoch) -> Batch:
+        self._core.refuse_child()
+        with self._turn:
+            return self._take_next(loop)
+
+    def _take_next(self, loop: Epoch) -> Batch:
+        if self._loop is not loop._token:
+            if loop._taken:
+                raise PipelineError(f"the loop over epoch {loop.number} ended when another one was begun")
+            self._begin(loop)
+        at = loop._first + loop._taken
+        if at >= self._batches:
+            self._clock.stop()
+            raise StopIteration
+        self._let_go()
+        try:
+            handle = _patiently(self._core.next)
+        except BaseException as e:
+            if not isinstance(e, KeyboardInterrupt):
+                self._run_at = None  # the run is over; the next loop begins afresh
+            raise
+        assert handle is not None
+        self._handle = handle
+        loop._taken += 1
+        self._position = self._run_at = (loop.number, at + 1) if at + 1 < self._batches else (loop.number + 1, 0)
+        return Batch(handle, self._fields, self._device, loop.number)
+
+    def _begin(self, loop: Epoch) -> None:
+        self._let_go()
+        start = (loop.number, loop._first)
+        sequential = not self._identity["order"]["shuffled"]
+        goes_on = self._run_at == start or (sequential and self._run_at is not None and self._run_at[1] == start[1])
+        if not goes_on and start[1] < self._batches:
+            stream = self._stream if self._stream is not None else torch_stream(self._device)
+            try:
+                _patiently(lambda: self._core.begin(*start, stream))
+            except PipelineError as e:
+                e.args = (f"{e}. Arrays hold them: delete those (del x), or copy what is needed later",)
+                raise
+        self._run_at = self._position = start
+        self._resume = None
+        self._loop = loop._token
+        self._clock.start()
+
+    def _let_go(self) -> None:
+        if self._handle is not None:
+            self._handle.release()
+            self._handle = None
+
+    def _leave(self, token: object) -> None:
+        if self._loop is token:
+            self._clock.stop()
+
+
+class Epoch(Iterator[Batch]):
+    """The batches of one epoch. len() is the number of batches, so that progress bars know it."""
+
+    def __init__(self, loader: Loader, number: int, first: int) -> None:
+        self._loader, self.number, self._first = loader, number, first
+        self._taken = 0
+        self._token = object()
+
+    def __iter__(self) -> Epoch:
+        return self
+
+    def __next__(self) -> Batch:
+        return self._loader._take(self)
+
+    def __len__(self) -> int:
+        return max(0, len(self._loader) - self._first)
+
+    def __del__(self) -> None:
+        self._loader._leave(self._token)
+
+    def __repr__(self) -> str:
+        return f"Epoch({self.number}: {len(self)} batches, {self._taken} taken)"
+
+
+class _Clock:
+    """Seconds between start() and stop(), summed."""
+
+    def __init__(self) -> None:
+        self._sum, self._since = 0.0, 0.0
+
+    def start(self) -> None:
+        self.stop()
+        self._since = time.perf_counter()
+
+    def stop(self) -> None:
+        self._sum, self._since = self.seconds(), 0.0
+
+    def seconds(self) -> float:
+        return self._sum + (time.perf_counter() - self._since if self._since else 0.0)
+
+
+def _patiently(call: Callable[[], _T]) -> _T:
+    """Arrays in reference cycles (tracebacks, graphs) hold batches until they are collected."""
+    try:
+        return call()
+    except PipelineError as e:
+        if e.stage != "consumer":
+            raise
+    gc.collect()
+    return call()
+
+
+def _count(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name} is a whole number, not {value!r}")
+    if value.__index__() < least:
+        raise ValueError(f"{name} is at least {least}, not {value}")
+    return int(value.__index__())
+
+
+def _bytes(name: str, value: Any) -> int:
+    return _core.parse_bytes(value) if isinstance(value, str) else _count(name, value, 0)
+
+
+def _close_all() -> None:
+    """At the interpreter's end: threads stop while there is a Python to stop them in."""
+    for loader in list(_live):
+        if loader._process == os.getpid():
+            loader.close()
+
+
+atexit.register(_close_all)

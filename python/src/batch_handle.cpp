@@ -1,0 +1,90 @@
+#include "batch_handle.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <unistd.h>
+
+#include <memory>
+#include <utility>
+
+#include "errors.hpp"
+
+namespace penstock::python {
+namespace nb = nanobind;
+namespace dlpack = pipeline::dlpack;
+namespace {
+
+std::shared_ptr<pipeline::batch> shared(pipeline::batch rows) {
+  const auto give_back = [process = getpid()](pipeline::batch* batch) {
+    if (getpid() == process) delete batch;
+  };
+  return {new pipeline::batch(std::move(rows)), give_back};
+}
+
+/// A capsule owns its tensor until a consumer renames it.
+template <class Managed>
+nb::object make_capsule(std::unique_ptr<Managed, dlpack::call_deleter> tensor) {
+  constexpr bool versioned = std::is_same_v<Managed, dlpack::managed_tensor_versioned>;
+  static constexpr const char* name = versioned ? "dltensor_versioned" : "dltensor";
+  PyObject* capsule = PyCapsule_New(tensor.get(), name, [](PyObject* self) {
+    if (!PyCapsule_IsValid(self, name)) return;
+    auto* const managed = static_cast<Managed*>(PyCapsule_GetPointer(self, name));
+    managed->deleter(managed);
+  });
+  if (!capsule) throw nb::python_error();
+  (void)tensor.release();
+  return nb::steal(capsule);
+}
+
+}  // namespace
+
+batch_handle::batch_handle(pipeline::batch rows)
+    : index_(rows.index()), rows_(rows.rows()), valid_rows_(rows.valid_rows()), has_mask_(rows.mask() != nullptr) {
+  share_ = pipeline::shared_batch(shared(std::move(rows)));
+}
+
+const pipeline::shared_batch& batch_handle::share() const {
+  if (!share_)
+    throw given_back("batch " + std::to_string(index_) +
+                     " was given back when its loop went on; arrays that were made from it before stay valid");
+  return share_;
+}
+
+gpu::stream_ref batch_handle::stream_of(std::uintptr_t handle) const {
+  const gpu::device device = share().rows().stream().device();
+  // 1 is CUDA's other name for its legacy default stream.
+  return {device, handle == 1 ? nullptr : reinterpret_cast<CUstream_st*>(handle)};
+}
+
+nb::bytes batch_handle::row_ids() const {
+  const auto ids = share().rows().row_ids();
+  return nb::bytes(reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(ids[0]));
+}
+
+void batch_handle::used_on(std::uintptr_t stream) const { share().used_on(stream_of(stream)); }
+
+nb::object batch_handle::capsule(const std::optional<std::string>& field, std::optional<std::uintptr_t> stream,
+                                 bool versioned) const {
+  std::optional<gpu::stream_ref> consumer;
+  if (stream) consumer = stream_of(*stream);
+  const pipeline::shared_batch& batch = share();
+  if (versioned)
+    return make_capsule(field ? batch.tensor_versioned(*field, consumer) : batch.mask_tensor_versioned(consumer));
+  return make_capsule(field ? batch.tensor(*field, consumer) : batch.mask_tensor(consumer));
+}
+
+void bind_batch(nb::module_& m) {
+  nb::class_<batch_handle>(m, "BatchHandle")
+      .def_prop_ro("index", &batch_handle::index)
+      .def_prop_ro("rows", &batch_handle::rows)
+      .def_prop_ro("valid_rows", &batch_handle::valid_rows)
+      .def_prop_ro("has_mask", &batch_handle::has_mask)
+      .def_prop_ro("is_released", &batch_handle::is_released)
+      .def("release", &batch_handle::release)
+      .def("row_ids", &batch_handle::row_ids)
+      .def("used_on", &batch_handle::used_on, nb::arg("stream"))
+      .def("capsule", &batch_handle::capsule, nb::arg("field").none(), nb::arg("stream").none(), nb::arg("versioned"));
+}
+
+}  // namespace penstock::python

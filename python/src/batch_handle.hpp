@@ -1,0 +1,49 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <penstock/pipeline/dlpack.hpp>
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace penstock::python {
+
+/// The loop's share of a batch. Its tensors have shares of their own. In a forked child nothing is given back: the
+/// threads that would take it are the parent's.
+class batch_handle {
+ public:
+  explicit batch_handle(pipeline::batch rows);
+
+  std::uint64_t index() const noexcept { return index_; }
+  std::size_t rows() const noexcept { return rows_; }
+  std::size_t valid_rows() const noexcept { return valid_rows_; }
+  bool has_mask() const noexcept { return has_mask_; }
+
+  /// Gives the loop's share back.
+  void release() noexcept { share_.reset(); }
+  bool is_released() const noexcept { return !share_; }
+  /// Row numbers as native uint64.
+  nanobind::bytes row_ids() const;
+  void used_on(std::uintptr_t stream) const;
+  /// A DLPack capsule of a field; of the mask where there is no name. `stream`: CUDA's handle of the stream that will
+  /// use it; none: the batch's own.
+  nanobind::object capsule(const std::optional<std::string>& field, std::optional<std::uintptr_t> stream,
+                           bool versioned) const;
+
+ private:
+  const pipeline::shared_batch& share() const;
+  gpu::stream_ref stream_of(std::uintptr_t handle) const;
+
+  pipeline::shared_batch share_;
+  std::uint64_t index_;
+  std::size_t rows_, valid_rows_;
+  bool has_mask_;
+};
+
+void bind_batch(nanobind::module_& m);
+
+}  // namespace penstock::python

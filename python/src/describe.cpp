@@ -1,0 +1,132 @@
+#include "describe.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <penstock/io/file.hpp>
+
+#include <vector>
+
+#include "errors.hpp"
+
+namespace penstock::python {
+namespace nb = nanobind;
+namespace {
+
+nb::list texts(const std::vector<std::string>& lines) {
+  nb::list all;
+  for (const std::string& line : lines) all.append(text(line));
+  return all;
+}
+
+nb::tuple tuple_of(const std::vector<std::uint64_t>& extents) {
+  nb::list all;
+  for (const std::uint64_t extent : extents) all.append(extent);
+  return nb::tuple(all);
+}
+
+nb::list ledger_of(const gpu::ledger& ledger) {
+  nb::list items;
+  for (const gpu::ledger::item& item : ledger.items()) {
+    nb::dict entry;
+    entry["kind"] = text(name_of(item.kind));
+    entry["name"] = text(item.name);
+    entry["bytes"] = item.bytes;
+    entry["detail"] = text(item.detail);
+    items.append(entry);
+  }
+  return items;
+}
+
+nb::dict describe_dataset(const io::dataset_info& info) {
+  nb::dict d;
+  d["path"] = name(info.path);
+  d["shape"] = tuple_of(info.shape);
+  d["dtype"] = info.element ? nb::object(text(info.element->numpy)) : nb::none();
+  d["type_text"] = text(info.type_text);
+  d["layout"] = text(name_of(info.layout));
+  d["chunks"] = info.chunk_shape.empty() ? nb::none() : nb::object(tuple_of(info.chunk_shape));
+  nb::list filters;
+  for (const io::filter& filter : info.filters) filters.append(text(filter.name));
+  d["filters"] = nb::tuple(filters);
+  d["stored_bytes"] = info.stored_bytes;
+  d["access"] = text(name_of(info.access));
+  d["reason"] = text(info.reason);
+  d["missing_sources"] = nb::tuple(texts(info.missing_sources));
+  d["unreadable"] = text(info.unreadable);
+  return d;
+}
+
+}  // namespace
+
+nb::dict describe(const pipeline::pipeline_plan& plan, const gpu::budget& limits) {
+  nb::dict d;
+  d["device"] = text(plan.device.name());
+  d["rows"] = plan.rows;
+  d["batch_rows"] = plan.batch_rows;
+  d["held"] = plan.held_batches;
+  d["block_rows"] = plan.block_rows;
+  d["slot_bytes"] = plan.slot_bytes;
+  d["slots"] = plan.slots;
+  d["ring_rows"] = plan.ring_rows;
+  d["threads"] = plan.threads;
+  d["order"] = text(plan.order);
+  nb::list fields;
+  for (const pipeline::field_shape& field : plan.fields) {
+    nb::dict entry;
+    entry["name"] = text(field.name);
+    entry["dtype"] = text(name_of(field.element));
+    entry["row_shape"] = tuple_of(field.row_shape);
+    fields.append(entry);
+  }
+  d["fields"] = fields;
+  d["access"] = texts(plan.field_reports);
+  d["ledger"] = ledger_of(plan.ledger);
+  d["text"] = text(to_text(plan) + gpu::to_text(plan.ledger, limits));
+  return d;
+}
+
+nb::dict describe(const pipeline::pipeline_report& report) {
+  nb::dict d;
+  d["epochs"] = report.epochs;
+  d["batches"] = report.batches;
+  d["rows"] = report.rows;
+  d["bytes"] = report.bytes;
+  d["seconds"] = report.seconds;
+  d["first_batch_seconds"] = report.first_batch_seconds;
+  nb::list stages;
+  for (const pipeline::stage_report& stage : report.stages) {
+    nb::dict entry;
+    entry["name"] = text(stage.name);
+    entry["blocks"] = stage.blocks;
+    entry["bytes"] = stage.bytes;
+    entry["busy_seconds"] = stage.busy_seconds;
+    entry["wait_seconds"] = stage.wait_seconds;
+    entry["waited_for"] = text(stage.waited_for);
+    stages.append(entry);
+  }
+  d["stages"] = stages;
+  nb::dict waits;
+  for (const auto& charge : report.consumer_waits) waits[text(charge.cause)] = charge.seconds;
+  d["consumer_waits"] = waits;
+  d["consumer_wait_seconds"] = report.consumer_wait_seconds;
+  d["device_bytes"] = report.device_bytes;
+  d["pinned_bytes"] = report.pinned_bytes;
+  d["host_bytes"] = report.host_bytes;
+  d["fields"] = texts(report.fields);
+  d["bottleneck"] = text(report.bottleneck);
+  d["text"] = text(to_text(report));
+  return d;
+}
+
+nb::list inspect(const std::string& file) {
+  const auto datasets = [&] {
+    const nb::gil_scoped_release unlocked;
+    return io::file(file).datasets();
+  }();
+  nb::list all;
+  for (const io::dataset_info& info : datasets) all.append(describe_dataset(info));
+  return all;
+}
+
+}  // namespace penstock::python

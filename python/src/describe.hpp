@@ -1,0 +1,17 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <penstock/pipeline/plan.hpp>
+#include <penstock/pipeline/report.hpp>
+
+#include <string>
+
+namespace penstock::python {
+
+nanobind::dict describe(const pipeline::pipeline_plan& plan, const gpu::budget& limits);
+nanobind::dict describe(const pipeline::pipeline_report& report);
+/// One dict for each dataset of a file.
+nanobind::list inspect(const std::string& file);
+
+}  // namespace penstock::python

@@ -1,0 +1,134 @@
+// The extension module penstock._core: what the Python files beside it stand on. Paths and names come as bytes.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <penstock/config.hpp>
+
+#include <string>
+#include <utility>
+
+#include "batch_handle.hpp"
+#include "describe.hpp"
+#include "errors.hpp"
+#include "stream_loader.hpp"
+
+namespace penstock::python {
+namespace nb = nanobind;
+namespace {
+
+std::string bytes_of(nb::handle object) {
+  const auto bytes = nb::cast<nb::bytes>(object);
+  return {bytes.c_str(), bytes.size()};
+}
+
+/// (name, [(file or pattern, dataset), ...], type or "", scale, shift)
+field_request field_of(const nb::tuple& of) {
+  field_request field{.name = bytes_of(of[0]),
+                      .places = {},
+                      .as = nb::cast<std::string>(of[2]),
+                      .scale = nb::cast<double>(of[3]),
+                      .shift = nb::cast<double>(of[4])};
+  for (const nb::handle place : nb::cast<nb::list>(of[1])) {
+    const auto pair = nb::cast<nb::tuple>(place);
+    field.places.emplace_back(bytes_of(pair[0]), bytes_of(pair[1]));
+  }
+  return field;
+}
+
+pipeline::last_batch last_of(const std::string& word) {
+  if (word == "keep") return pipeline::last_batch::keep;
+  if (word == "drop") return pipeline::last_batch::drop;
+  if (word == "pad") return pipeline::last_batch::pad;
+  throw std::invalid_argument("last is 'keep', 'drop' or 'pad', not '" + word + "'");
+}
+
+/// None, or (seed, run_rows, pool_rows)
+pipeline::order_options order_of(nb::handle order) {
+  if (order.is_none()) return pipeline::sequential{};
+  const auto of = nb::cast<nb::tuple>(order);
+  return pipeline::shuffled{.seed = nb::cast<std::uint64_t>(of[0]),
+                            .run_rows = nb::cast<std::uint64_t>(of[1]),
+                            .pool_rows = nb::cast<std::uint64_t>(of[2])};
+}
+
+loader_request request_of(const nb::list& fields, nb::handle order, const nb::dict& options) {
+  const auto number = [&](const char* name) { return nb::cast<std::size_t>(options[name]); };
+  loader_request request{.fields = {},
+                         .order = order_of(order),
+                         .batches = {.rows = number("batch_size"),
+                                     .last = last_of(nb::cast<std::string>(options["last"])),
+                                     .held = number("held")},
+                         .transport = {.block_bytes = number("block_bytes"), .threads = number("threads")},
+                         .device = nb::cast<std::string>(options["device"]),
+                         .budget = {.device_bytes = number("device_memory"),
+                                    .pinned_bytes = number("pinned_memory"),
+                                    .host_bytes = number("host_memory")}};
+  for (const nb::handle field : fields) request.fields.push_back(field_of(nb::cast<nb::tuple>(field)));
+  return request;
+}
+
+nb::dict order_of(const pipeline::order& order) {
+  nb::dict d;
+  d["shuffled"] = order.is_shuffled();
+  d["seed"] = order.seed();
+  d["run_rows"] = order.run_rows();
+  d["pool_rows"] = order.window_rows();
+  return d;
+}
+
+nb::object place_of(const stream_loader& loader, const std::string& field, std::uint64_t row) {
+  const pipeline::pipeline& pipe = loader.built();
+  if (row >= pipe.rows())
+    throw std::invalid_argument("row " + std::to_string(row) + " of " + std::to_string(pipe.rows()));
+  const auto place = pipe.place_of(field, row);
+  if (!place) throw std::invalid_argument("the source has no field '" + field + "'");
+  return nb::make_tuple(name(place->file), name(place->dataset), place->row);
+}
+
+/// `seconds`: of the loops, measured by who ran them.
+nb::dict report_of(const stream_loader& loader, double seconds) {
+  auto report = loader.report();
+  report.seconds = seconds;
+  return describe(report);
+}
+
+}  // namespace
+
+void bind_loader(nb::module_& m) {
+  nb::class_<stream_loader>(m, "StreamLoader")
+      .def(
+          "__init__",
+          [](stream_loader* self, const nb::list& fields, nb::handle order, const nb::dict& options) {
+            new (self) stream_loader(request_of(fields, order, options));
+          },
+          nb::arg("fields"), nb::arg("order").none(), nb::arg("options"))
+      .def("refuse_child", &stream_loader::refuse_child)
+      .def("begin", &stream_loader::begin, nb::arg("epoch"), nb::arg("batch"), nb::arg("stream").none())
+      .def("next", &stream_loader::next)
+      .def("close", &stream_loader::close)
+      .def("plan", [](const stream_loader& l) { return describe(l.built().plan(), l.budget()); })
+      .def("report", &report_of, nb::arg("seconds"))
+      .def("place_of", &place_of, nb::arg("field"), nb::arg("row"))
+      .def_prop_ro("order", [](const stream_loader& l) { return order_of(l.built().row_order()); })
+      .def_prop_ro("batches", [](const stream_loader& l) { return l.built().batches_per_epoch(); });
+}
+
+}  // namespace penstock::python
+
+NB_MODULE(_core, m) {
+  using namespace penstock::python;
+  nanobind::set_leak_warnings(false);  // loaders may live until the interpreter's end
+  m.attr("has_cuda") = PENSTOCK_HAS_CUDA != 0;
+  bind_errors(m);
+  bind_batch(m);
+  bind_loader(m);
+  m.def(
+      "inspect",
+      [](const nanobind::bytes& file) {
+        return inspect({file.c_str(), file.size()});
+      },
+      nanobind::arg("file"));
+}

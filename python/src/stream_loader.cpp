@@ -1,0 +1,127 @@
+#include "stream_loader.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+
+#include "errors.hpp"
+
+namespace penstock::python {
+namespace nb = nanobind;
+namespace {
+
+pipeline::source source_of(const std::vector<field_request>& fields) {
+  pipeline::source source;
+  for (const field_request& field : fields) {
+    std::vector<io::location> segments;
+    for (const auto& [pattern, dataset] : field.places) {
+      auto found = io::datasets(pattern, dataset);
+      std::move(found.begin(), found.end(), std::back_inserter(segments));
+    }
+    pipeline::field_options options{.scale = field.scale, .shift = field.shift};
+    if (!field.as.empty()) options.as = parse_type(field.as);
+    source.field(field.name, std::move(segments), options);
+  }
+  return source;
+}
+
+pipeline::pipeline build(const loader_request& request) {
+  const nb::gil_scoped_release unlocked;
+  return (pipeline::read(source_of(request.fields), request.order) | request.batches | request.transport)
+      .build(gpu::device::parse(request.device), request.budget);
+}
+
+/// Runs signal handlers, if this is the main thread: Ctrl-C ends the wait.
+void look_at_signals() {
+  const nb::gil_scoped_acquire locked;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+/// As many epochs as fit in a run's positions; more than anybody trains.
+std::uint64_t epochs_of_run(std::uint64_t rows) {
+  constexpr std::uint64_t many = std::uint64_t{1} << 20;
+  return std::clamp<std::uint64_t>((std::uint64_t{1} << 61) / std::max<std::uint64_t>(rows, 1), 1, many);
+}
+
+}  // namespace
+
+stream_loader::stream_loader(const loader_request& request)
+    : process_(getpid()), budget_(request.budget), pipeline_(std::make_unique<pipeline::pipeline>(build(request))) {}
+
+stream_loader::turn::turn(const stream_loader& of) : of_(of) {
+  if (of_.whose_turn_ == std::this_thread::get_id())
+    throw error(
+        "the loader waits for a batch on this thread; a signal handler can raise an exception, and use it later");
+  of_.mutex_.lock();
+  of_.whose_turn_ = std::this_thread::get_id();
+}
+
+stream_loader::turn::~turn() {
+  of_.whose_turn_ = std::thread::id{};
+  of_.mutex_.unlock();
+}
+
+stream_loader::~stream_loader() {
+  if (getpid() == process_) {
+    close();
+    return;
+  }
+  (void)range_.release();  // their threads are the parent's; there is nobody to stop or to wait for
+  (void)pipeline_.release();
+}
+
+void stream_loader::refuse_child() const {
+  if (getpid() == process_) return;
+  throw forked("this loader belongs to process " + std::to_string(process_) +
+               ", whose threads and device a forked child does not have; make a loader in the child, or none: one "
+               "loader reads on all processors by itself");
+}
+
+const pipeline::pipeline& stream_loader::built() const {
+  refuse_child();
+  if (!pipeline_) throw closed("the loader was closed; make another one");
+  return *pipeline_;
+}
+
+void stream_loader::begin(std::uint64_t epoch, std::uint64_t batch, std::optional<std::uintptr_t> stream) {
+  refuse_child();
+  const nb::gil_scoped_release unlocked;
+  const turn mine(*this);
+  const pipeline::pipeline& pipe = built();
+  pipeline::consume_options options{.stop = stop_.get_token(), .first_batch = batch, .while_waiting = &look_at_signals};
+  if (stream && pipe.device().is_cuda())
+    options.stream = gpu::stream_ref(pipe.device(), reinterpret_cast<CUstream_st*>(*stream == 1 ? 0 : *stream));
+  range_ =
+      std::make_unique<pipeline::epoch_range>(pipeline_->epochs(epoch, epochs_of_run(pipe.rows()), std::move(options)));
+}
+
+std::optional<batch_handle> stream_loader::next() {
+  refuse_child();
+  const nb::gil_scoped_release unlocked;
+  const turn mine(*this);
+  built();
+  if (!range_) return std::nullopt;
+  pipeline::batch batch = range_->next();
+  if (!batch) return std::nullopt;
+  return batch_handle(std::move(batch));
+}
+
+void stream_loader::close() {
+  if (getpid() != process_) return;
+  const nb::gil_scoped_release unlocked;
+  stop_.request_stop();  // whoever waits for a batch lets go of the lock
+  const turn mine(*this);
+  range_.reset();
+  pipeline_.reset();
+}
+
+pipeline::pipeline_report stream_loader::report() const {
+  refuse_child();
+  const nb::gil_scoped_release unlocked;
+  const turn mine(*this);
+  return built().report();
+}
+
+}  // namespace penstock::python

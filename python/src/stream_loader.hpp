@@ -1,0 +1,89 @@
+#pragma once
+
+#include <penstock/pipeline/description.hpp>
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "batch_handle.hpp"
+
+namespace penstock::python {
+
+/// A field as Python names it.
+struct field_request {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> places;  ///< (file or pattern, dataset)
+  std::string as;                                           ///< empty: as stored
+  double scale = 1;
+  double shift = 0;
+};
+
+struct loader_request {
+  std::vector<field_request> fields;
+  pipeline::order_options order;
+  pipeline::batch_options batches;
+  pipeline::transport_options transport;
+  std::string device;
+  gpu::budget budget;
+};
+
+/// A built pipeline with the run in progress. Thread-safe: calls take turns, and wait without the GIL. Refuses to work
+/// in a forked child, where its destructor leaves all as it is.
+class stream_loader {
+ public:
+  explicit stream_loader(const loader_request& request);
+  ~stream_loader();
+  stream_loader(const stream_loader&) = delete;
+  stream_loader& operator=(const stream_loader&) = delete;
+
+  /// Begins at a batch of an epoch; epochs follow each other without a gap.
+  void begin(std::uint64_t epoch, std::uint64_t batch, std::optional<std::uintptr_t> stream);
+  /// The next batch; none at the end of the run.
+  std::optional<batch_handle> next();
+  /// Stops the run and frees all memory that no array holds. Can be called twice.
+  void close();
+
+  /// Throws in a forked child.
+  void refuse_child() const;
+  /// The pipeline, for what does not change. Throws where there is none any more.
+  const pipeline::pipeline& built() const;
+  const gpu::budget& budget() const noexcept { return budget_; }
+  pipeline::pipeline_report report() const;
+
+ private:
+  /// One call's turn; waits for others'. Throws where this thread has it already: a signal handler that runs while the
+  /// loader waits for a batch.
+  class turn {
+   public:
+    explicit turn(const stream_loader& of);
+    ~turn();
+    turn(const turn&) = delete;
+    turn& operator=(const turn&) = delete;
+
+   private:
+    const stream_loader& of_;
+  };
+
+  const pid_t process_;
+  gpu::budget budget_;
+  std::stop_source stop_;
+  mutable std::mutex mutex_;
+  mutable std::atomic<std::thread::id> whose_turn_{};
+  std::unique_ptr<pipeline::pipeline> pipeline_;
+  std::unique_ptr<pipeline::epoch_range> range_;  ///< must not outlive pipeline_
+};
+
+void bind_loader(nanobind::module_& m);
+
+}  // namespace penstock::python

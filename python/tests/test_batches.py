@@ -1,0 +1,185 @@
+"""Batches are lent: what keeps them, and what is said when they are kept too long."""
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+
+import penstock as ps
+
+
+def test_a_batch_names_its_fields(make):
+    batch = next(make().epoch(3))
+    assert batch.fields == ("x", "image", "label")
+    assert (batch.epoch, batch.index, batch.rows, batch.valid_rows) == (3, 0, 64, 64)
+    image = batch["image"]
+    assert (image.name, image.dtype, image.shape, image.device) == ("image", "uint8", (64, 3, 4), "cpu")
+    assert image.__dlpack_device__() == (1, 0)
+    assert set(dict(batch)) == set(batch) == {"x", "image", "label"}
+    assert "x" in batch and "y" not in batch
+    with pytest.raises(KeyError, match="'y'; it has x, image, label"):
+        batch["y"]
+
+
+def test_arrays_are_the_rows_themselves(make):
+    batch = next(make().epoch(0))
+    one, two = batch.numpy("x"), np.from_dlpack(batch["x"])
+    assert one.ctypes.data == two.ctypes.data == np.asarray(batch["x"]).ctypes.data
+    assert one.flags.c_contiguous
+    assert np.array(batch["label"], dtype=np.float64).dtype == np.float64
+
+
+def test_an_array_outlives_the_loop_and_the_loader(make, small):
+    loader = make()
+    for batch in loader.epoch(0):
+        kept = batch.numpy("label")
+    loader.close()
+    del batch, loader
+    gc.collect()
+    np.testing.assert_array_equal(kept, np.arange(960, 1000))
+
+
+def test_one_array_may_be_held_beside_the_next(make):
+    before = None
+    for batch in make(held=1).epoch(0):
+        label = batch.numpy("label")
+        if before is not None:
+            assert before[0] == label[0] - 64
+        before = label
+
+
+def test_arrays_that_are_held_too_long_are_an_error_that_says_so(make):
+    loader = make(held=2)
+    kept = []
+    with pytest.raises(ps.PipelineError, match="batch 0 of epoch 0 is still held, 3 batches later") as caught:
+        for batch in loader.epoch(0):
+            kept.append(batch.numpy("x"))
+    assert caught.value.stage == "consumer"
+    assert len(kept) == 3
+    del batch
+    kept.clear()
+    assert sum(batch.rows for batch in loader.epoch(0)) == 1000  # the loader is as good as before
+
+
+def test_arrays_in_cycles_are_collected_when_their_rows_are_needed(make):
+    gc.disable()
+    try:
+        rows = 0
+        for batch in make(held=1).epoch(0):
+            cycle = [batch.numpy("x")]
+            cycle.append(cycle)
+            rows += batch.rows
+        assert rows == 1000
+    finally:
+        gc.enable()
+
+
+def test_epochs_follow_each_other_while_the_last_array_is_kept(make):
+    loader = make(order=ps.Shuffled(seed=1))
+    rows = 0
+    for epoch in range(3):
+        for batch in loader.epoch(epoch):
+            label = batch.numpy("label")
+            rows += len(label)
+    assert rows == 3000
+
+
+def test_a_sequential_epoch_can_be_repeated_while_the_last_array_is_kept(make):
+    loader = make()
+    for _ in range(3):
+        for batch in loader.epoch(0):
+            label = batch.numpy("label")
+        assert batch.epoch == 0 and label[-1] == 999
+
+
+def test_a_loop_cannot_begin_elsewhere_while_arrays_are_held(make):
+    loader = make(order=ps.Shuffled(seed=1))
+    kept = next(loader.epoch(0)).numpy("label")
+    with pytest.raises(ps.PipelineError, match=r"still held.*delete those \(del x\)"):
+        next(loader.epoch(5))
+    del kept
+    assert next(loader.epoch(5)).epoch == 5
+
+
+def test_a_batch_is_given_back_when_its_loop_goes_on(make):
+    loop = make().epoch(0)
+    first = next(loop)
+    label = first.numpy("label")
+    next(loop)
+    assert "given back" in repr(first)
+    assert first.rows == 64
+    with pytest.raises(ps.GivenBackError, match="batch 0 was given back when its loop went on"):
+        first.numpy("label")
+    np.testing.assert_array_equal(label, np.arange(64))
+
+
+def test_a_batch_can_be_given_back_early(make):
+    batch = next(make().epoch(0))
+    batch.release()
+    with pytest.raises(ps.GivenBackError):
+        batch.row_ids()
+
+
+def test_an_older_loop_ends_when_another_begins(make):
+    loader = make()
+    first, second = loader.epoch(0), loader.epoch(1)
+    next(first), next(second)
+    with pytest.raises(ps.PipelineError, match="the loop over epoch 0 ended"):
+        next(first)
+    assert next(second).index == 1
+
+
+def test_capsules_follow_the_array_api(make):
+    field = next(make().epoch(0))["x"]
+    assert "dltensor_versioned" in repr(field.__dlpack__(max_version=(1, 0)))
+    assert '"dltensor"' in repr(field.__dlpack__())
+    with pytest.raises(BufferError, match="without a copy"):
+        field.__dlpack__(copy=True)
+    with pytest.raises(BufferError, match="on cpu"):
+        field.__dlpack__(dl_device=(2, 0))
+    with pytest.raises(ValueError, match="no stream"):
+        field.__dlpack__(stream=1)
+
+
+def test_a_capsule_that_nobody_takes_gives_its_rows_back(make):
+    loader = make(held=0)
+    for batch in loader.epoch(0):
+        batch["x"].__dlpack__(), batch["label"].__dlpack__(max_version=(1, 0))
+    assert loader.report().as_dict()["rows"] == 1000
+
+
+def test_threads_that_share_a_loop_get_each_batch_once(make):
+    loop, numbers, failures = make(10).epoch(0), [], []
+
+    def work():
+        try:
+            for batch in loop:
+                numbers.append(batch.index)
+        except Exception as e:
+            failures.append(e)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert sorted(numbers) == list(range(100))
+
+
+def test_loaders_run_side_by_side(make, labels_of):
+    loaders = [make(order=ps.Shuffled(seed=seed)) for seed in (1, 2)]
+    expected = [labels_of(loader.epoch(0)) for loader in loaders]
+    found = [None, None]
+
+    def work(number):
+        found[number] = labels_of(loaders[number].epoch(0))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number in (0, 1):
+        np.testing.assert_array_equal(found[number], expected[number])

@@ -1,0 +1,177 @@
+"""What goes wrong reaches Python under a type that Python knows, with Penstock's sentence."""
+
+import os
+import pickle
+
+import h5py
+import numpy as np
+import pytest
+
+import penstock as ps
+
+
+def test_a_missing_file_is_an_os_error_that_names_it(tmp_path):
+    with pytest.raises(OSError, match="nothing.h5") as caught:
+        ps.Loader(ps.Source(x=f"{tmp_path}/nothing.h5:/x"), device="host")
+    assert isinstance(caught.value, ps.DataError) and isinstance(caught.value, ps.PenstockError)
+    with pytest.raises(ps.DataError, match="nothing.h5"):
+        ps.inspect(tmp_path / "nothing.h5")
+
+
+def test_a_missing_dataset_is_named_with_its_file(small):
+    with pytest.raises(ps.DataError, match="small.h5:/imag: there is no such dataset") as caught:
+        ps.Loader(ps.Source(x=f"{small}:/imag"), device="host")
+    assert (caught.value.file, caught.value.dataset) == (str(small), "/imag")
+
+
+def test_what_is_no_hdf5_file_is_said(tmp_path):
+    path = tmp_path / "text.h5"
+    path.write_text("hello")
+    with pytest.raises(ps.DataError, match="text.h5"):
+        ps.inspect(path)
+
+
+def test_a_broken_chunk_names_its_rows_and_stage(tmp_path):
+    path = tmp_path / "broken.h5"
+    with h5py.File(path, "w") as f:
+        v = f.create_dataset("v", data=np.arange(1000), chunks=(100,), compression="gzip")
+        broken = v.id.get_chunk_info(5)
+    with open(path, "r+b") as raw:
+        raw.seek(broken.byte_offset)
+        raw.write(bytes(broken.size))
+    with ps.Loader(ps.Source(v=f"{path}:/v"), 50, device="host") as loader:
+        with pytest.raises(ps.DataError, match="broken.h5") as caught:
+            for batch in loader.epoch(0):
+                np.testing.assert_array_equal(batch.numpy("v"), batch.row_ids())
+        assert caught.value.stage == "read" and caught.value.epoch in (0, 1) and "rows" in str(caught.value)
+        with pytest.raises(ps.DataError):  # again, and no hang
+            list(loader.epoch(0))
+
+
+def test_a_budget_that_is_too_small_says_what_would_do(make, source):
+    with pytest.raises(MemoryError, match="pipeline: ring of") as caught:
+        make(512, device_memory="16KiB")
+    assert isinstance(caught.value, ps.BudgetError)
+    assert caught.value.limits["device_memory"] == 16384
+    smallest = caught.value.smallest
+    make(512, **smallest)
+    with pytest.raises(ps.BudgetError):
+        make(512, **{**smallest, "device_memory": smallest["device_memory"] - 1})
+
+
+def test_fields_of_different_length_are_refused_with_both_counts(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["a"], f["b"] = np.arange(10), np.arange(11)
+    with pytest.raises(ps.DataError, match="'a' has 10 rows.*'b' has 11"):
+        ps.Loader(ps.Source(a=f"{tmp_path}/a.h5:/a", b=f"{tmp_path}/a.h5:/b"), device="host")
+
+
+@pytest.mark.parametrize(
+    "options, sentence",
+    [
+        ({"last": "some"}, "'keep', 'drop' or 'pad', not 'some'"),
+        ({"batch_size": 0}, "batch_size is at least 1, not 0"),
+        ({"device_memory": "lots"}, "lots"),
+        ({"device_memory": -1}, "device_memory is at least 0"),
+        ({"device": "tpu"}, "tpu"),
+        ({"order": ps.Shuffled(run_rows=64, pool_rows=8)}, "pool"),
+    ],
+)
+def test_wrong_arguments_are_value_errors(make, options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make(**options)
+
+
+def test_a_device_that_is_not_there_is_a_device_error(make):
+    with pytest.raises(ps.DeviceError, match="cuda:99"):
+        make(device="cuda:99")
+
+
+@pytest.mark.parametrize("place", ["file.h5", "/x", ":/x", ""])
+def test_a_field_without_file_or_dataset_is_refused(place):
+    with pytest.raises(ValueError, match="FILE:/DATASET"):
+        ps.Source(x=place)
+
+
+def test_sources_are_described_by_their_fields():
+    source = ps.Source(x="a.h5:/x", y=[("b.h5", "y")]).astype(x="float16")
+    assert source.fields == ("x", "y")
+    assert repr(source) == "Source(x=a.h5:/x as float16, y=b.h5:y)"
+    with pytest.raises(ValueError, match="no field 'z'; it has x, y"):
+        source.astype(z="int8")
+    with pytest.raises(ValueError, match="at least one field"):
+        ps.Source()
+    with pytest.raises(TypeError, match="'x'"):
+        ps.Source(x=3)
+
+
+def test_an_unknown_type_is_refused_with_those_that_are_known(make, source):
+    with pytest.raises(ValueError, match="float32"):
+        make(of=source.astype(x="float31"))
+
+
+def test_wrong_types_are_type_errors(source):
+    with pytest.raises(TypeError, match="penstock.Source"):
+        ps.Loader("file.h5:/x")
+    with pytest.raises(TypeError, match="an order"):
+        ps.Loader(source, order="shuffled")
+    with pytest.raises(TypeError, match="batch_size is a whole number"):
+        ps.Loader(source, 2.5)
+    with pytest.raises(ValueError, match="seed"):
+        ps.Shuffled(seed=-1)
+
+
+def test_a_closed_loader_says_so(make):
+    loader = make()
+    loop = loader.epoch(0)
+    next(loop)
+    loader.close()
+    loader.close()
+    for use in (lambda: next(loop), lambda: next(loader.epoch(0)), loader.report, loader.plan):
+        with pytest.raises(ps.ClosedError):
+            use()
+    assert len(loader) == 16
+
+
+def test_a_loader_is_not_sent_to_other_processes(make):
+    with pytest.raises(TypeError, match="Worker processes are not needed"):
+        pickle.dumps(make())
+
+
+def test_a_forked_child_is_refused_by_name(make):
+    loader = make()
+    loop = loader.epoch(0)
+    array = next(loop).numpy("x")
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        said = []
+        for use in (lambda: next(loop), lambda: next(loader.epoch(1)), loader.report, loader.plan):
+            try:
+                use()
+            except ps.ForkError as e:
+                said.append(str(e))
+        del array, loop
+        os.write(write, "\n".join(said).encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        said = pipe.read().splitlines()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert len(said) == 4
+    assert all(f"belongs to process {os.getpid()}" in sentence for sentence in said)
+    del array
+    assert sum(1 for _ in loop) == 15
+
+
+def test_plans_and_reports_are_text_and_dicts(make):
+    loader = make(order=ps.Shuffled(seed=42))
+    for _ in loader.epoch(0):
+        pass
+    report, plan = loader.report(), loader.plan()
+    assert "bottleneck" in str(report) and "ledger" not in report.as_dict()
+    assert report.as_dict()["rows"] == 1000 and report.as_dict()["seconds"] > 0
+    assert "seed 42" in str(plan) and "pipeline: ring of x" in str(plan)
+    assert plan.as_dict()["batch_rows"] == 64
+    assert sum(item["bytes"] for item in plan.as_dict()["ledger"] if item["kind"] == "device") <= 8 << 20
+    assert loader.fields == {"x": ("float32", (5,)), "image": ("uint8", (3, 4)), "label": ("int64", ())}

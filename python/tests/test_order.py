@@ -1,0 +1,105 @@
+"""The order of rows depends on source, seed, epoch and position alone; a loop goes on where it was left."""
+
+import json
+
+import numpy as np
+import pytest
+
+import penstock as ps
+
+ORDERS = [ps.Sequential(), ps.Shuffled(seed=7), ps.Shuffled(seed=7, run_rows=16, pool_rows=128)]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_every_row_comes_once_an_epoch(make, labels_of, order):
+    loader = make(order=order)
+    for epoch in range(3):
+        labels = labels_of(loader.epoch(epoch))
+        np.testing.assert_array_equal(np.sort(labels), np.arange(1000))
+        assert (np.array_equal(labels, np.arange(1000))) == isinstance(order, ps.Sequential)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    "other", [{"threads": 1}, {"threads": 4}, {"device_memory": "64MiB"}, {"block_bytes": 4096}, {"held": 5}]
+)
+def test_the_order_is_the_same_whatever_the_transport(make, labels_of, order, other):
+    one, two = make(order=order), make(order=order, **other)
+    for epoch in (0, 1):
+        np.testing.assert_array_equal(labels_of(one.epoch(epoch)), labels_of(two.epoch(epoch)))
+
+
+def test_the_order_does_not_depend_on_the_batch_size(make, labels_of):
+    order = ps.Shuffled(seed=3)
+    np.testing.assert_array_equal(labels_of(make(17, order=order).epoch(2)), labels_of(make(500, order=order).epoch(2)))
+
+
+def test_seeds_and_epochs_have_orders_of_their_own(make, labels_of):
+    loader = make(order=ps.Shuffled(seed=1))
+    zero, one = labels_of(loader.epoch(0)), labels_of(loader.epoch(1))
+    other = labels_of(make(order=ps.Shuffled(seed=2)).epoch(0))
+    assert not np.array_equal(zero, one)
+    assert not np.array_equal(zero, other)
+    np.testing.assert_array_equal(labels_of(loader.epoch(0)), zero)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_epochs_may_come_in_any_sequence(make, labels_of, order):
+    expected = [labels_of(make(order=order).epoch(epoch)) for epoch in range(3)]
+    loader = make(order=order)
+    for epoch in (2, 0, 1, 2, 2, 0):
+        np.testing.assert_array_equal(labels_of(loader.epoch(epoch)), expected[epoch])
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("stop_after", [1, 7, 16])
+def test_a_resumed_loop_sees_the_rows_that_were_left(make, labels_of, order, stop_after):
+    loader = make(order=order)  # 16 batches an epoch
+    whole = [labels_of(loader.epoch(epoch)) for epoch in range(3)]
+    stopped = make(order=order)
+    seen = [labels_of(stopped.epoch(0))]
+    for number, batch in enumerate(stopped.epoch(1), 1):
+        seen.append(batch.numpy("label").copy())
+        if number == stop_after:
+            state = json.loads(json.dumps(stopped.state_dict()))
+            break
+    resumed = make(order=order)
+    resumed.load_state_dict(state)
+    assert resumed.state_dict() == state
+    assert resumed.next_epoch == (2 if stop_after == 16 else 1)
+    for epoch in range(resumed.next_epoch, 3):
+        seen.append(labels_of(resumed.epoch(epoch)))
+    np.testing.assert_array_equal(np.concatenate(seen), np.concatenate(whole))
+
+
+def test_the_state_says_what_comes_next(make):
+    loader = make()
+    assert (loader.state_dict()["epoch"], loader.state_dict()["batch"]) == (0, 0)
+    loop = loader.epoch(4)
+    next(loop), next(loop)
+    assert (loader.state_dict()["epoch"], loader.state_dict()["batch"]) == (4, 2)
+    for _ in loop:
+        pass
+    assert (loader.state_dict()["epoch"], loader.state_dict()["batch"]) == (5, 0)
+
+
+def test_a_state_of_other_rows_is_refused_by_name(make):
+    state = make(order=ps.Shuffled(seed=1)).state_dict()
+    with pytest.raises(ValueError, match="order"):
+        make(order=ps.Shuffled(seed=2)).load_state_dict(state)
+    with pytest.raises(ValueError, match="batch_size 64.*65"):
+        make(65, order=ps.Shuffled(seed=1)).load_state_dict(state)
+    with pytest.raises(ValueError, match="version None"):
+        make().load_state_dict({})
+
+
+@pytest.mark.parametrize("last, sizes", [("keep", [400, 400, 200]), ("drop", [400, 400]), ("pad", [400] * 3)])
+def test_the_last_batch(make, last, sizes):
+    loader = make(400, last=last)
+    assert len(loader) == len(loader.epoch(0)) == len(sizes)
+    masks = []
+    for batch, size in zip(loader.epoch(0), sizes):
+        assert batch.rows == len(batch) == len(batch.numpy("label")) == size
+        assert len(batch.row_ids()) == batch.valid_rows
+        masks.append(None if batch.mask is None else batch.mask.numpy().sum())
+    assert masks == ([400, 400, 200] if last == "pad" else [None] * len(sizes))

@@ -1,0 +1,153 @@
+"""What shows only in a process of its own: its end, Ctrl-C, what it imports."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+
+import h5py
+import pytest
+
+PRELUDE = """
+import penstock as ps
+source = ps.Source(label={place!r})
+loader = ps.Loader(source, 10, order=ps.Shuffled(seed=1), device="host", device_memory="8MiB", pinned_memory="4MiB")
+"""
+
+
+def start(code, small, prelude=PRELUDE):
+    script = prelude.format(place=f"{small}:/label") + textwrap.dedent(code)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([sys.executable, "-c", script], **pipes)
+
+
+def finish(process):
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "pass",
+        "batch = next(iter(loader.epoch(0)))",
+        "array = next(loader.epoch(0)).numpy('label'); cycle = [loader, array]; cycle.append(cycle)",
+        "import sys; loop = loader.epoch(0); next(loop); sys.modules['kept'] = loop",
+        "loop = loader.epoch(0); next(loop); raise SystemExit(0)",
+        "import atexit; atexit.register(lambda: loader.close())",
+        "import gc; gc.disable(); ps.keep = loader; next(loader.epoch(0))",
+    ],
+)
+def test_an_interpreter_ends_cleanly_with_a_live_loader(small, code):
+    assert finish(start(code, small)) == (0, "", "")
+
+
+def test_an_exception_in_the_loop_ends_the_interpreter_with_its_traceback(small):
+    code, _, err = finish(start("for batch in loader.epoch(0):\n    1 / batch.index", small))
+    assert code == 1
+    assert err.rstrip().endswith("ZeroDivisionError: division by zero")
+
+
+def test_ctrl_c_ends_a_loop(small):
+    process = start(
+        """
+        print("ready", flush=True)
+        try:
+            epoch = 0
+            while True:
+                for batch in loader.epoch(epoch):
+                    pass
+                epoch += 1
+        except KeyboardInterrupt:
+            state = loader.state_dict()
+            print("interrupted", sum(len(b.numpy("label")) for b in loader.epoch(0)), flush=True)
+        """,
+        small,
+    )
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    assert finish(process) == (0, "interrupted 1000\n", "")
+
+
+def test_ctrl_c_ends_a_wait_for_a_batch(tmp_path):
+    # The rows lie outside the file, in a pipe that nobody writes to: reading them waits.
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with h5py.File(tmp_path / "outside.h5", "w") as f:
+        f.create_dataset("label", shape=(1000,), dtype="i8", external=[(str(pipe), 0, 8000)])
+    process = start(
+        f"""
+        import os, signal, threading
+        def handler(number, frame):
+            if frame.f_code.co_name == "_patiently":  # waits for a batch
+                raise KeyboardInterrupt
+        signal.signal(signal.SIGINT, handler)
+        print("ready", flush=True)
+        loop = loader.epoch(0)
+        try:
+            next(loop)
+        except KeyboardInterrupt:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            print("interrupted", flush=True)
+        def write_nothing():  # readers find the pipe's end, and go on
+            while True:
+                os.close(os.open({str(pipe)!r}, os.O_WRONLY))
+        threading.Thread(target=write_nothing, daemon=True).start()
+        try:
+            next(loop)
+        except ps.DataError:
+            print("no rows", flush=True)
+        """,
+        tmp_path / "outside.h5",
+    )
+    assert process.stdout.readline() == "ready\n"
+    while not select.select([process.stdout], [], [], 0.05)[0]:
+        process.send_signal(signal.SIGINT)
+    assert finish(process) == (0, "interrupted\nno rows\n", "")
+
+
+def test_nothing_else_is_imported(small):
+    code = """
+    import sys
+    for batch in loader.epoch(0):
+        len(batch)
+    print([name for name in ("torch", "jax", "cupy", "h5py", "numpy") if name in sys.modules])
+    """
+    assert finish(start(code, small)) == (0, "[]\n", "")
+
+
+def test_a_child_of_fork_ends_cleanly(small):
+    code = """
+    import multiprocessing
+    loop = loader.epoch(0)
+    array = next(loop).numpy("label")
+    def work(queue):
+        try:
+            next(loop)
+        except ps.ForkError as e:
+            queue.put(type(e).__name__)
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=work, args=(queue,))
+    child.start()
+    print(queue.get(timeout=60))
+    child.join()
+    del array
+    print(child.exitcode, sum(1 for _ in loop))
+    """
+    assert finish(start(code, small)) == (0, "ForkError\n0 99\n", "")
+
+
+def test_a_forked_child_that_ends_by_itself_does_not_hang(small):
+    code = """
+    import os, sys
+    loop = loader.epoch(0)
+    next(loop)
+    child = os.fork()
+    if child == 0:
+        sys.exit(0)
+    print(os.waitpid(child, 0)[1])
+    """
+    assert finish(start(code, small)) == (0, "0\n", "")

@@ -1,0 +1,87 @@
+"""Batches as torch's tensors: on the host, and on a GPU where there is one."""
+
+import numpy as np
+import pytest
+
+import penstock as ps
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+needs_gpu = pytest.mark.skipif(
+    not (ps.has_cuda and torch.cuda.is_available()), reason="needs a CUDA device, torch with CUDA and Penstock with CUDA"
+)
+DEVICES = ["host", pytest.param("cuda:0", marks=needs_gpu)]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_tensors_are_the_rows_themselves(make, device, small):
+    batch = next(make(device=device).epoch(0))
+    x, label = batch.torch("x"), torch.from_dlpack(batch["label"])
+    assert (x.dtype, tuple(x.shape), x.is_contiguous()) == (torch.float32, (64, 5), True)
+    assert str(x.device) == batch["x"].device
+    assert batch.torch("x").data_ptr() == x.data_ptr()
+    assert label.tolist() == list(range(64))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64"])
+def test_types_are_torch_s(make, source, device, dtype):
+    loader = make(of=source.astype(label=getattr(torch, dtype)), device=device)
+    label = next(loader.epoch(0)).torch("label")
+    assert label.dtype == getattr(torch, dtype)
+    assert label.cpu().double().tolist() == list(range(64))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_model_trains_on_batches(make, source, device):
+    loader = make(50, of=source.astype(label="float32"), order=ps.Shuffled(seed=1), device=device)
+    model = torch.nn.Linear(5, 1).to("cpu" if device == "host" else device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    rows = 0
+    for epoch in range(3):
+        for batch in loader.epoch(epoch):
+            loss = ((model(batch.torch("x"))[:, 0] - batch.torch("label") / 1000) ** 2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            rows += batch.rows
+    assert rows == 3000 and torch.isfinite(loss)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_tensor_outlives_the_loop_and_the_loader(make, device):
+    loader = make(device=device)
+    for batch in loader.epoch(0):
+        label = batch.torch("label")
+    loader.close()
+    del batch, loader
+    assert label.tolist() == list(range(960, 1000))
+
+
+@needs_gpu
+def test_batches_are_used_on_torch_s_current_stream(make, labels_of):
+    loader, expected = make(order=ps.Shuffled(seed=1), device="cuda:0"), labels_of(make(order=ps.Shuffled(seed=1)).epoch(0))
+    side = torch.cuda.Stream()
+    for stream in (torch.cuda.default_stream(), side):
+        with torch.cuda.stream(stream):
+            sums = [batch.torch("label") * 2 for batch in loader.epoch(0)]
+            found = torch.cat(sums).cpu().numpy()
+        np.testing.assert_array_equal(found, expected * 2)
+
+
+@needs_gpu
+def test_a_stream_can_change_within_a_loop(make):
+    loader = make(device="cuda:0")
+    streams = [torch.cuda.Stream(), torch.cuda.Stream()]
+    found = []
+    for batch in loader.epoch(0):
+        with torch.cuda.stream(streams[batch.index % 2]):
+            found.append(batch.torch("label") + 0)
+    torch.cuda.synchronize()
+    assert torch.cat(found).tolist() == list(range(1000))
+
+
+@needs_gpu
+def test_rows_on_a_gpu_are_no_numpy_arrays(make):
+    with pytest.raises(TypeError, match="on cuda:0"):
+        next(make(device="cuda:0").epoch(0)).numpy("x")

@@ -1,0 +1,123 @@
+"""Every value is what h5py reads."""
+
+import h5py
+import numpy as np
+import pytest
+
+import penstock as ps
+
+INTEGERS = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
+FLOATS = ["f2", "f4", "f8"]
+
+
+def read(path, dataset, batch_size=7, **options):
+    """All rows of a dataset, through a loader."""
+    source = ps.Source(v=(path, dataset))
+    memory = {"device_memory": "4MiB", "pinned_memory": "4MiB"}
+    with ps.Loader(source, batch_size, device="host", **memory, **options) as loader:
+        return np.concatenate([batch.numpy("v").copy() for batch in loader.epoch(0)])
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("code", INTEGERS + FLOATS)
+def test_every_element_type_in_both_byte_orders(tmp_path, code, order):
+    dtype = np.dtype(order + code)
+    values = np.random.default_rng(3).integers(0, 127, (50, 3)).astype(dtype)
+    if dtype.kind == "i":
+        values[::2] *= -1
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as f:
+        f["v"] = values
+    found = read(path, "/v")
+    assert found.dtype == dtype.newbyteorder("=")
+    with h5py.File(path) as f:
+        np.testing.assert_array_equal(found, f["v"][:])
+
+
+@pytest.mark.parametrize("extreme", ["min", "max"])
+@pytest.mark.parametrize("code", INTEGERS + FLOATS)
+def test_extreme_values_survive(tmp_path, code, extreme):
+    info = np.iinfo(code) if code in INTEGERS else np.finfo(code)
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["v"] = np.full(9, getattr(info, extreme), code)
+    assert (read(tmp_path / "a.h5", "/v") == getattr(info, extreme)).all()
+
+
+def test_booleans_travel_as_bytes(tmp_path):
+    values = np.arange(40) % 3 == 0
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["v"] = values
+    found = read(tmp_path / "a.h5", "/v")
+    assert found.dtype == np.uint8
+    np.testing.assert_array_equal(found.astype(bool), values)
+
+
+@pytest.mark.parametrize("row_shape", [(), (1,), (5,), (2, 3), (2, 3, 4)])
+def test_rows_of_any_shape(tmp_path, row_shape):
+    values = np.arange(60 * int(np.prod(row_shape))).reshape(60, *row_shape)
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f.create_dataset("v", data=values, chunks=(8, *row_shape), compression="gzip")
+    np.testing.assert_array_equal(read(tmp_path / "a.h5", "/v"), values)
+
+
+def test_several_fields_stay_together(make, small):
+    loader = make(48, order=ps.Shuffled(seed=5))
+    with h5py.File(small) as f:
+        x, image = f["x"][:], f["image"][:]
+    rows = 0
+    for batch in loader.epoch(0):
+        ids = batch.row_ids()
+        np.testing.assert_array_equal(batch.numpy("label"), ids)
+        np.testing.assert_array_equal(batch.numpy("x"), x[ids])
+        np.testing.assert_array_equal(batch.numpy("image"), image[ids])
+        rows += batch.rows
+    assert rows == 1000
+
+
+def test_several_files_are_joined_as_people_count(tmp_path):
+    for part in (1, 2, 10):
+        with h5py.File(tmp_path / f"part{part}.h5", "w") as f:
+            f["v"] = np.full(part, part)
+    expected = [1] + [2] * 2 + [10] * 10
+    np.testing.assert_array_equal(read(tmp_path / "part*.h5", "/v"), expected)
+    source = ps.Source(v=[f"{tmp_path}/part10.h5:/v", (tmp_path / "part1.h5", "/v")])
+    with ps.Loader(source, 20, device="host") as loader:
+        assert [int(v) for batch in loader.epoch(0) for v in batch.numpy("v")] == [10] * 10 + [1]
+        assert loader.place_of("v", 10) == (str(tmp_path / "part1.h5"), "/v", 0)
+
+
+def test_names_that_are_not_utf8_are_read(tmp_path):
+    path = str(tmp_path / "caf\udce9.h5")  # a byte that is no UTF-8, as os.fsdecode has it
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["v"] = np.arange(3)
+    (tmp_path / "a.h5").rename(path)
+    assert list(read(path, "/v")) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("dtype", ["float32", np.float32, np.dtype("f4")])
+def test_types_are_converted(make, source, small, dtype):
+    loader = make(of=source.astype(image=dtype).scaled(image=(1 / 255, -0.5)))
+    with h5py.File(small) as f:
+        expected = f["image"][:].astype(np.float64) / 255 - 0.5
+    found = np.concatenate([batch.numpy("image").copy() for batch in loader.epoch(0)])
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+
+
+def test_an_empty_dataset_has_no_batches(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["v"] = np.empty((0, 4))
+    with ps.Loader(ps.Source(v=f"{tmp_path}/a.h5:/v"), device="host") as loader:
+        assert len(loader) == 0
+        assert list(loader.epoch(0)) == []
+
+
+def test_inspect_describes_datasets(small):
+    found = {dataset.path: dataset for dataset in ps.inspect(small)}
+    assert list(found) == ["/image", "/label", "/x"]
+    assert found["/image"].shape == (1000, 3, 4)
+    assert found["/image"].dtype == "|u1"
+    assert found["/image"].chunks == (100, 3, 4)
+    assert found["/image"].filters == ("deflate",)
+    assert found["/label"].layout == "contiguous" and found["/label"].chunks is None
+    assert found["/x"].access == "direct" and found["/x"].reason
