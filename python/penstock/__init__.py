@@ -26,7 +26,7 @@ from ._errors import (
 )
 from ._inspect import Dataset, inspect
 from ._loader import Epoch, Loader, RowPlace
-from ._order import Sequential, Shuffled
+from ._order import Random, Sequential, Shuffled
 from ._report import Plan, Report
 from ._source import Source
 
@@ -47,6 +47,7 @@ __all__ = [
     "PenstockError",
     "PipelineError",
     "Plan",
+    "Random",
     "Report",
     "RowPlace",
     "Sequential",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import atexit
 import gc
+import json
 import os
+import sys
 import threading
 import time
 import weakref
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, NamedTuple, TypeVar
 from . import _core
 from ._batch import Batch, stream_handle, torch_stream
 from ._errors import PipelineError
-from ._order import Sequential, Shuffled
+from ._order import Order, Random, Sequential, Shuffled
 from ._report import Plan, Report
 from ._source import Source
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from ._core import BatchHandle
 
 _T = TypeVar("_T")
-_STATE_VERSION = 1
 _live: weakref.WeakSet[Loader] = weakref.WeakSet()
 
 
@@ -38,7 +39,7 @@ class Loader:
 
     source          what to read
     batch_size      rows of a batch
-    order           Sequential() or Shuffled(seed=...)
+    order           Sequential(), Shuffled(seed=...) or Random(seed=...)
     device          "cuda:0", "cuda" (the one with the most free memory), "host", "auto" (a GPU where there is one), or
                     a torch.device
     device_memory, pinned_memory, host_memory
@@ -50,6 +51,9 @@ class Loader:
     block_bytes     stored bytes of a block, what is read and copied at once; 0: chosen
     stream          the CUDA stream that uses the batches; None: torch's current one where torch is imported, else one
                     of Penstock's (then use DLPack, which orders streams)
+    rank, world_size
+                    this process, of so many that share the rows of each epoch; None: those of torch.distributed, where
+                    it is initialised. All get the same number of batches: last is then "drop" or "pad"
 
     Raises BudgetError (with the smallest budgets that would do), DataError, DeviceError, ValueError. One loop at a time;
     a batch belongs to whoever took it until anybody takes the next one. Worker processes are not needed: reading uses all processors without the GIL."""
@@ -59,7 +63,7 @@ class Loader:
         source: Source,
         batch_size: int = 256,
         *,
-        order: Sequential | Shuffled = Sequential(),
+        order: Order = Sequential(),
         device: Any = "auto",
         device_memory: int | str = "512MiB",
         pinned_memory: int | str = "256MiB",
@@ -69,11 +73,17 @@ class Loader:
         threads: int = 0,
         block_bytes: int | str = 0,
         stream: Any = None,
+        rank: int | None = None,
+        world_size: int | None = None,
     ) -> None:
         if not isinstance(source, Source):
             raise TypeError(f"a loader reads a penstock.Source, not {type(source).__name__}")
-        if not isinstance(order, (Sequential, Shuffled)):
-            raise TypeError(f"an order is Sequential() or Shuffled(...), not {order!r}")
+        if not isinstance(order, (Sequential, Shuffled, Random)):
+            raise TypeError(f"an order is Sequential(), Shuffled(...) or Random(...), not {order!r}")
+        if (rank is None) != (world_size is None):
+            raise TypeError("rank and world_size are given together")
+        if rank is None or world_size is None:
+            rank, world_size = _distributed()
         options = {
             "batch_size": _count("batch_size", batch_size, 1),
             "last": str(last),
@@ -84,9 +94,12 @@ class Loader:
             "device_memory": _bytes("device_memory", device_memory),
             "pinned_memory": _bytes("pinned_memory", pinned_memory),
             "host_memory": _bytes("host_memory", host_memory),
+            "rank": _count("rank", rank, 0),
+            "world_size": _count("world_size", world_size, 1),
         }
-        shuffled = None if isinstance(order, Sequential) else (order.seed, order.run_rows, order.pool_rows)
-        self._core = _core.StreamLoader([field.request() for field in source._fields], shuffled, options)
+        fields = [field.request() for field in source._fields]
+        self._core = _core.StreamLoader(fields, list(source._rows), order.request(), options)
+        self._sequential = isinstance(order, Sequential)
         self._process = os.getpid()
         self._stream = stream_handle(stream)
         plan = self._core.plan()
@@ -96,12 +109,6 @@ class Loader:
         self._device = (2, int(ordinal)) if ordinal else (1, 0)
         self._fields = {field["name"]: (field["dtype"], tuple(field["row_shape"])) for field in plan["fields"]}
         self._batches: int = self._core.batches
-        self._identity = {
-            "rows": self._rows,
-            "batch_size": options["batch_size"],
-            "last": options["last"],
-            "order": dict(self._core.order),
-        }
         self._position = (0, 0)  # (epoch, batch) that comes next
         self._resume: tuple[int, int] | None = None
         self._run_at: tuple[int, int] | None = None  # what the core's next batch is
@@ -129,7 +136,7 @@ class Loader:
 
     @property
     def rows(self) -> int:
-        """Rows of the source."""
+        """Rows of an epoch, of this rank."""
         return self._rows
 
     @property
@@ -160,19 +167,15 @@ class Loader:
         return RowPlace(*self._core.place_of(field, row))
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the loop is: plain values, for torch.save() or JSON. The batch in hand counts as done."""
-        epoch, batch = self._position
-        return {"version": _STATE_VERSION, "epoch": epoch, "batch": batch, **self._identity}
+        """Where the loop is, with all that decides which rows follow: plain values, for torch.save() or JSON. The batch in
+        hand counts as done."""
+        return json.loads(self._core.state(*self._position))
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on where `state` was taken: the next loop over that epoch sees the batches that were left, the same
-        rows. Raises ValueError where another source, order or batch size would make them others."""
-        if state.get("version") != _STATE_VERSION:
-            raise ValueError(f"this state is of version {state.get('version')}; this Penstock reads {_STATE_VERSION}")
-        for name, mine in self._identity.items():
-            if state.get(name) != mine:
-                raise ValueError(f"the state was saved with {name} {state.get(name)}, and this loader has {mine}")
-        self._position = self._resume = (int(state["epoch"]), int(state["batch"]))
+        rows. Budgets, threads, devices and the files' folder may differ. Raises ValueError that names both sides where
+        another source, order or batch size would make them others."""
+        self._position = self._resume = self._core.resume_at(json.dumps(state))
 
     def close(self) -> None:
         """Stops reading and frees what no array holds. Loops in progress end with ClosedError."""
@@ -225,8 +228,8 @@ class Loader:
     def _begin(self, loop: Epoch) -> None:
         self._let_go()
         start = (loop.number, loop._first)
-        sequential = not self._identity["order"]["shuffled"]
-        goes_on = self._run_at == start or (sequential and self._run_at is not None and self._run_at[1] == start[1])
+        run_at = self._run_at
+        goes_on = run_at is not None and (run_at == start or (self._sequential and run_at[1] == start[1]))
         if not goes_on and start[1] < self._batches:
             stream = self._stream if self._stream is not None else torch_stream(self._device)
             try:
@@ -311,6 +314,15 @@ def _count(name: str, value: Any, least: int) -> int:
 
 def _bytes(name: str, value: Any) -> int:
     return _core.parse_bytes(value) if isinstance(value, str) else _count(name, value, 0)
+
+
+def _distributed() -> tuple[int, int]:
+    """Rank and world size of torch.distributed; (0, 1) where it is not used."""
+    torch = sys.modules.get("torch")
+    distributed = getattr(torch, "distributed", None)
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return 0, 1
+    return distributed.get_rank(), distributed.get_world_size()
 
 
 def _close_all() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import Any, Iterable, Sequence, Tuple, Union
+from typing import Any, Callable, Iterable, Sequence, Tuple, Union
 
 #: "FILE:/DATASET", (FILE, DATASET), or a list of these, joined by row. FILE and DATASET may hold wildcards.
 Place = Union[str, Tuple[Union[str, "os.PathLike[str]"], str], Sequence[Any]]
@@ -55,12 +55,13 @@ class Source:
     joined one after another; files sort as people count ("part2" before "part10"). Immutable: methods return another
     Source."""
 
-    __slots__ = ("_fields",)
+    __slots__ = ("_fields", "_rows")
 
     def __init__(self, **fields: Place) -> None:
         if not fields:
             raise ValueError("a source has at least one field: Source(x='file.h5:/x')")
         self._fields = tuple(_Field(name, tuple(_places(name, where))) for name, where in fields.items())
+        self._rows: tuple[tuple[Any, ...], ...] = ()  # criteria that all hold, as the extension takes them
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -80,12 +81,41 @@ class Source:
             changes[name] = {"scale": float(scale), "shift": float(shift)}
         return self._with(changes)
 
+    def select(self, rows: Any) -> Source:
+        """Only some rows, each once and in the order of their numbers: a slice or range (a step is not possible), a list
+        of these, a list or array of row numbers, or an array of bool."""
+        ranges = _ranges(rows)
+        return self._only(("ranges", ranges) if ranges is not None else ("rows", _numbers(rows)))
+
+    def where(self, field: str, keep: Callable[[float], bool]) -> Source:
+        """Only rows for which `keep` holds of the value of `field`, which has one number in each row. `keep` is called for
+        each row when a Loader is made."""
+        self._check(field)
+        return self._only(("where", field, keep))
+
+    def split(self, validation: float = 0.1, *, seed: int = 0, group: str | None = None) -> tuple[Source, Source]:
+        """A training and a validation source: each row falls into the second with this probability, which depends on the
+        seed and its number alone. With `group`, a field's name, rows with the same value in it stay together."""
+        if group is not None:
+            self._check(group)
+        training, validating = (self._only(("part", float(validation), seed, group or "", it)) for it in (False, True))
+        return training, validating
+
+    def _check(self, name: str) -> None:
+        if name not in self.fields:
+            raise ValueError(f"the source has no field '{name}'; it has {', '.join(self.fields)}")
+
+    def _only(self, criterion: tuple[Any, ...]) -> Source:
+        other = self._with({})
+        other._rows = (*self._rows, criterion)
+        return other
+
     def _with(self, changes: dict[str, dict[str, Any]]) -> Source:
         for name in changes:
-            if name not in self.fields:
-                raise ValueError(f"the source has no field '{name}'; it has {', '.join(self.fields)}")
+            self._check(name)
         other = Source.__new__(Source)
         other._fields = tuple(replace(field, **changes.get(field.name, {})) for field in self._fields)
+        other._rows = self._rows
         return other
 
     def __repr__(self) -> str:
@@ -93,4 +123,29 @@ class Source:
         for field in self._fields:
             where = " + ".join(":".join(place) for place in field.places)
             parts.append(f"{field.name}={where}" + (f" as {field.dtype}" if field.dtype else ""))
-        return f"Source({', '.join(parts)})"
+        return f"Source({', '.join(parts)}{', only some rows' if self._rows else ''})"
+
+
+def _ranges(rows: Any) -> list[tuple[int, int]] | None:
+    """(first, count) of slices and ranges; None where it is something else."""
+    parts = [rows] if isinstance(rows, (slice, range)) else rows if isinstance(rows, (list, tuple)) else []
+    if not parts or not all(isinstance(part, (slice, range)) for part in parts):
+        return None
+    ranges = []
+    for part in parts:
+        first, end = part.start or 0, part.stop
+        if part.step not in (None, 1) or end is None or not 0 <= first <= end:
+            raise ValueError(f"rows are selected from a first one up to a last one, both from 0 on, not by {part!r}")
+        ranges.append((first, end - first))
+    return ranges
+
+
+def _numbers(rows: Any) -> bytes:
+    import numpy
+
+    array = numpy.asarray(rows)
+    if array.dtype == bool:
+        array = numpy.flatnonzero(array)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu") or (array < 0).any():
+        raise ValueError("rows are selected by slices, or by an array of one dimension of row numbers or of bool")
+    return array.astype(numpy.uint64).tobytes()

@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -13,6 +14,7 @@
 #include "batch_handle.hpp"
 #include "describe.hpp"
 #include "errors.hpp"
+#include "row_criteria.hpp"
 #include "stream_loader.hpp"
 
 namespace penstock::python {
@@ -45,19 +47,21 @@ pipeline::last_batch last_of(const std::string& word) {
   throw std::invalid_argument("last is 'keep', 'drop' or 'pad', not '" + word + "'");
 }
 
-/// None, or (seed, run_rows, pool_rows)
-pipeline::order_options order_of(nb::handle order) {
-  if (order.is_none()) return pipeline::sequential{};
-  const auto of = nb::cast<nb::tuple>(order);
-  return pipeline::shuffled{.seed = nb::cast<std::uint64_t>(of[0]),
-                            .run_rows = nb::cast<std::uint64_t>(of[1]),
-                            .pool_rows = nb::cast<std::uint64_t>(of[2])};
+/// ("sequential",), ("shuffled", seed, run_rows, pool_rows) or ("random", seed)
+pipeline::order_options order_of(const nb::tuple& of) {
+  const auto number = [&](std::size_t n) { return nb::cast<std::uint64_t>(of[n]); };
+  const auto kind = nb::cast<std::string>(of[0]);
+  if (kind == "random") return pipeline::random{.seed = number(1)};
+  if (kind == "shuffled") return pipeline::shuffled{.seed = number(1), .run_rows = number(2), .pool_rows = number(3)};
+  return pipeline::sequential{};
 }
 
-loader_request request_of(const nb::list& fields, nb::handle order, const nb::dict& options) {
+loader_request request_of(const nb::list& fields, row_criteria& rows, const nb::tuple& order, const nb::dict& options) {
   const auto number = [&](const char* name) { return nb::cast<std::size_t>(options[name]); };
   loader_request request{.fields = {},
+                         .rows = rows.selection(),
                          .order = order_of(order),
+                         .shard = {.shards = number("world_size"), .shard = number("rank")},
                          .batches = {.rows = number("batch_size"),
                                      .last = last_of(nb::cast<std::string>(options["last"])),
                                      .held = number("held")},
@@ -70,20 +74,8 @@ loader_request request_of(const nb::list& fields, nb::handle order, const nb::di
   return request;
 }
 
-nb::dict order_of(const pipeline::order& order) {
-  nb::dict d;
-  d["shuffled"] = order.is_shuffled();
-  d["seed"] = order.seed();
-  d["run_rows"] = order.run_rows();
-  d["pool_rows"] = order.window_rows();
-  return d;
-}
-
 nb::object place_of(const stream_loader& loader, const std::string& field, std::uint64_t row) {
-  const pipeline::pipeline& pipe = loader.built();
-  if (row >= pipe.rows())
-    throw std::invalid_argument("row " + std::to_string(row) + " of " + std::to_string(pipe.rows()));
-  const auto place = pipe.place_of(field, row);
+  const auto place = loader.built().place_of(field, row);
   if (!place) throw std::invalid_argument("the source has no field '" + field + "'");
   return nb::make_tuple(name(place->file), name(place->dataset), place->row);
 }
@@ -101,10 +93,12 @@ void bind_loader(nb::module_& m) {
   nb::class_<stream_loader>(m, "StreamLoader")
       .def(
           "__init__",
-          [](stream_loader* self, const nb::list& fields, nb::handle order, const nb::dict& options) {
-            new (self) stream_loader(request_of(fields, order, options));
+          [](stream_loader* self, const nb::list& fields, const nb::list& rows, const nb::tuple& order,
+             const nb::dict& options) {
+            row_criteria criteria(rows);
+            new (self) stream_loader(request_of(fields, criteria, order, options));
           },
-          nb::arg("fields"), nb::arg("order").none(), nb::arg("options"))
+          nb::arg("fields"), nb::arg("rows"), nb::arg("order"), nb::arg("options"))
       .def("refuse_child", &stream_loader::refuse_child)
       .def("begin", &stream_loader::begin, nb::arg("epoch"), nb::arg("batch"), nb::arg("stream").none())
       .def("next", &stream_loader::next)
@@ -112,7 +106,8 @@ void bind_loader(nb::module_& m) {
       .def("plan", [](const stream_loader& l) { return describe(l.built().plan(), l.budget()); })
       .def("report", &report_of, nb::arg("seconds"))
       .def("place_of", &place_of, nb::arg("field"), nb::arg("row"))
-      .def_prop_ro("order", [](const stream_loader& l) { return order_of(l.built().row_order()); })
+      .def("state", &stream_loader::state, nb::arg("epoch"), nb::arg("batch"))
+      .def("resume_at", &stream_loader::resume_at, nb::arg("state"))
       .def_prop_ro("batches", [](const stream_loader& l) { return l.built().batches_per_epoch(); });
 }
 

@@ -12,9 +12,9 @@ namespace penstock::python {
 namespace nb = nanobind;
 namespace {
 
-pipeline::source source_of(const std::vector<field_request>& fields) {
+pipeline::source source_of(const loader_request& request) {
   pipeline::source source;
-  for (const field_request& field : fields) {
+  for (const field_request& field : request.fields) {
     std::vector<io::location> segments;
     for (const auto& [pattern, dataset] : field.places) {
       auto found = io::datasets(pattern, dataset);
@@ -24,12 +24,13 @@ pipeline::source source_of(const std::vector<field_request>& fields) {
     if (!field.as.empty()) options.as = parse_type(field.as);
     source.field(field.name, std::move(segments), options);
   }
+  if (request.rows) source.select(*request.rows);
   return source;
 }
 
 pipeline::pipeline build(const loader_request& request) {
   const nb::gil_scoped_release unlocked;
-  return (pipeline::read(source_of(request.fields), request.order) | request.batches | request.transport)
+  return (pipeline::read(source_of(request), request.order) | request.batches | request.shard | request.transport)
       .build(gpu::device::parse(request.device), request.budget);
 }
 
@@ -83,6 +84,11 @@ const pipeline::pipeline& stream_loader::built() const {
   refuse_child();
   if (!pipeline_) throw closed("the loader was closed; make another one");
   return *pipeline_;
+}
+
+std::pair<std::uint64_t, std::uint64_t> stream_loader::resume_at(const std::string& state) const {
+  const pipeline::run_position at = built().resume_at(state);
+  return {at.epoch, at.batch};
 }
 
 void stream_loader::begin(std::uint64_t epoch, std::uint64_t batch, std::optional<std::uintptr_t> stream) {

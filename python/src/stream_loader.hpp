@@ -31,7 +31,9 @@ struct field_request {
 
 struct loader_request {
   std::vector<field_request> fields;
+  std::optional<pipeline::selection> rows;
   pipeline::order_options order;
+  pipeline::shard_options shard;
   pipeline::batch_options batches;
   pipeline::transport_options transport;
   std::string device;
@@ -49,6 +51,9 @@ class stream_loader {
 
   /// Begins at a batch of an epoch; epochs follow each other without a gap.
   void begin(std::uint64_t epoch, std::uint64_t batch, std::optional<std::uintptr_t> stream);
+  /// Where a run stands whose next batch is this one; the other way round.
+  std::string state(std::uint64_t epoch, std::uint64_t batch) const { return built().state({epoch, batch}); }
+  std::pair<std::uint64_t, std::uint64_t> resume_at(const std::string& state) const;
   /// The next batch; none at the end of the run.
   std::optional<batch_handle> next();
   /// Stops the run and frees all memory that no array holds. Can be called twice.

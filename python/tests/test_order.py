@@ -7,7 +7,7 @@ import pytest
 
 import penstock as ps
 
-ORDERS = [ps.Sequential(), ps.Shuffled(seed=7), ps.Shuffled(seed=7, run_rows=16, pool_rows=128)]
+ORDERS = [ps.Sequential(), ps.Shuffled(seed=7), ps.Shuffled(seed=7, run_rows=16, pool_rows=128), ps.Random(seed=7)]
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -83,13 +83,15 @@ def test_the_state_says_what_comes_next(make):
     assert (loader.state_dict()["epoch"], loader.state_dict()["batch"]) == (5, 0)
 
 
-def test_a_state_of_other_rows_is_refused_by_name(make):
+def test_a_state_of_other_rows_is_refused_by_name(make, source):
     state = make(order=ps.Shuffled(seed=1)).state_dict()
-    with pytest.raises(ValueError, match="order"):
+    with pytest.raises(ValueError, match="order.*seed 1.*seed 2"):
         make(order=ps.Shuffled(seed=2)).load_state_dict(state)
-    with pytest.raises(ValueError, match="batch_size 64.*65"):
+    with pytest.raises(ValueError, match="batch_rows is 64.*65"):
         make(65, order=ps.Shuffled(seed=1)).load_state_dict(state)
-    with pytest.raises(ValueError, match="version None"):
+    with pytest.raises(ValueError, match="10 of 1000 rows take part"):
+        make(of=source.select(slice(0, 10)), order=ps.Shuffled(seed=1)).load_state_dict(state)
+    with pytest.raises(ValueError, match="not the state of a run"):
         make().load_state_dict({})
 
 
@@ -103,3 +105,56 @@ def test_the_last_batch(make, last, sizes):
         assert len(batch.row_ids()) == batch.valid_rows
         masks.append(None if batch.mask is None else batch.mask.numpy().sum())
     assert masks == ([400, 400, 200] if last == "pad" else [None] * len(sizes))
+
+
+@pytest.mark.parametrize(
+    "rows, expected",
+    [
+        (slice(10, 20), range(10, 20)),
+        (slice(7), range(7)),
+        ([range(0, 5), slice(990, 1000)], [*range(5), *range(990, 1000)]),
+        ([5, 3, 900], [3, 5, 900]),
+        (np.arange(1000) % 100 == 0, range(0, 1000, 100)),
+        ([], []),
+    ],
+)
+def test_some_rows_can_be_selected(make, source, labels_of, rows, expected):
+    loader = make(of=source.select(rows))
+    assert loader.rows == len(expected)
+    assert labels_of(loader.epoch(0)).tolist() == list(expected)
+
+
+@pytest.mark.parametrize("rows", [slice(None, None, 2), slice(5, None), slice(-5, 10), [[1]], [-1], [0.5], "abc"])
+def test_rows_that_cannot_be_selected_are_refused(source, rows):
+    with pytest.raises(ValueError, match="rows are selected"):
+        source.select(rows)
+
+
+def test_rows_can_be_selected_by_a_value(make, source, labels_of):
+    loader = make(of=source.where("label", lambda label: label % 3 == 0).select(slice(0, 100)))
+    assert labels_of(loader.epoch(0)).tolist() == list(range(0, 100, 3))
+    with pytest.raises(ZeroDivisionError):
+        make(of=source.where("label", lambda label: 1 / label))
+    with pytest.raises(ValueError, match="no field 'y'"):
+        source.where("y", bool)
+
+
+def test_a_split_divides_the_rows(make, source, labels_of):
+    parts = [labels_of(make(of=part).epoch(0)) for part in source.split(0.25, seed=3)]
+    assert 150 < len(parts[1]) < 350
+    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(1000))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_ranks_share_an_epoch(make, labels_of, order):
+    loaders = [make(order=order, last="pad", rank=rank, world_size=3) for rank in range(3)]
+    assert len({len(loader) for loader in loaders}) == 1
+    seen = [batch.row_ids() for loader in loaders for batch in loader.epoch(1)]
+    np.testing.assert_array_equal(np.sort(np.concatenate(seen)), np.arange(1000))
+
+
+def test_ranks_need_batches_of_the_same_number(make):
+    with pytest.raises(ValueError, match="padded or dropped"):
+        make(rank=0, world_size=2)
+    with pytest.raises(TypeError, match="together"):
+        make(rank=0)

@@ -1,5 +1,8 @@
 """Batches as torch's tensors: on the host, and on a GPU where there is one."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -56,6 +59,29 @@ def test_a_tensor_outlives_the_loop_and_the_loader(make, device):
     loader.close()
     del batch, loader
     assert label.tolist() == list(range(960, 1000))
+
+
+RANK = """
+import sys, torch, penstock as ps
+rank, place, store = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+torch.distributed.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=2)
+loader = ps.Loader(ps.Source(label=place), 64, order=ps.Shuffled(seed=1), device="host", last="pad")
+print(len(loader), *(row for batch in loader.epoch(0) for row in batch.row_ids()))
+torch.distributed.destroy_process_group()
+"""
+
+
+@pytest.mark.skipif(
+    not (torch.distributed.is_available() and getattr(torch.distributed, "is_gloo_available", lambda: True)()), reason="this torch has no gloo"
+)
+def test_ranks_are_those_of_torch_distributed(small, tmp_path):
+    def start(rank):
+        command = [sys.executable, "-c", RANK, str(rank), f"{small}:/label", str(tmp_path / "store")]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    outputs = [process.communicate(timeout=120)[0].split() for process in [start(0), start(1)]]
+    assert outputs[0][0] == outputs[1][0]
+    assert sorted(int(row) for output in outputs for row in output[1:]) == list(range(1000))
 
 
 @needs_gpu

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <penstock/pipeline/selection.hpp>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace penstock::python {
+
+/// Which rows take part, as Python says it: a list of ("ranges", [(first, count), ...]), ("rows", bytes of uint64),
+/// ("where", field, callable) and ("part", validation, seed, group, whether it is the validation part).
+///
+/// Python's callables live as long as this: a pipeline that keeps the selection has no use for them once it is open,
+/// and its last owner may be a thread without an interpreter.
+class row_criteria {
+ public:
+  explicit row_criteria(const nanobind::list& criteria);
+  ~row_criteria();
+  row_criteria(const row_criteria&) = delete;
+  row_criteria& operator=(const row_criteria&) = delete;
+
+  const std::optional<pipeline::selection>& selection() const noexcept { return selection_; }
+
+ private:
+  pipeline::selection where(const nanobind::tuple& of);
+
+  std::vector<std::shared_ptr<nanobind::object>> callables_;
+  std::optional<pipeline::selection> selection_;
+};
+
+}  // namespace penstock::python
