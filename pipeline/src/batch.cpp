@@ -44,7 +44,12 @@ void batch::used_on(gpu::stream_ref other) {
 }
 
 field_view batch::view(std::string_view name) const {
-  if (!lease_) throw std::invalid_argument("an empty batch has no fields");
+  if (!lease_)
+    throw std::invalid_argument(
+        fmt::format("field '{}' of batch {} of epoch {} is asked for after the batch was released or moved away, or "
+                    "there never was "
+                    "one",
+                    name, index_, epoch_));
   return lease_->view(ticket_, name);
 }
 

@@ -126,9 +126,28 @@ void batch_lease::give_back_in_order() {
     ++first_lent_;
     const std::uint64_t end = first_lent_ * batch_rows;
     if (end % on_->sizes.quantum_rows != 0 && first_lent_ != run_->plan.batches()) continue;
+    if (on_->parts->batch.poisoned) poison(end);
     others_.push_back(stream_);
     run_->between.release(others_, end);
+    released_ = end;
     others_.clear();
+  }
+}
+
+/// Overwrites the rows [released_, end) once all streams that used them are past them.
+void batch_lease::poison(std::uint64_t end) {
+  for (const gpu::stream_ref other : others_) {
+    gpu::event used(on_->device(), false, on_->parts->faults);
+    used.record(other);
+    used.hold(stream_);
+  }
+  for (const std::size_t field : on_->fields.batch) {
+    const gpu::row_ring& ring = on_->rings[field];
+    for (std::uint64_t row = released_; row < end;) {
+      const std::uint64_t count = ring.contiguous(row, end - row);
+      gpu::fill(stream_, ring.at(row), 0xff, count * ring.row_bytes());
+      row += count;
+    }
   }
 }
 

@@ -43,6 +43,7 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   void refuse_to_lend_too_many() const;
   void wait_for_rows(const schedule::batch_place& place, std::uint64_t first_row);
   void give_back_in_order();
+  void poison(std::uint64_t end);
   void charge(clock::time_point start, std::uint64_t position);
 
   std::shared_ptr<const ground> on_;
@@ -57,6 +58,7 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   std::uint64_t first_lent_ = 0;
   std::uint64_t next_ = 0;  ///< written by the thread that takes batches
   std::size_t held_ = 0;
+  std::uint64_t released_ = 0;           ///< rows of the run that were given back
   std::vector<gpu::stream_ref> others_;  ///< streams beside stream_ whose work the next release must wait for
   bool over_ = false;
 };

@@ -149,4 +149,38 @@ BOOST_DATA_TEST_CASE(a_batch_can_be_used_on_another_stream, every_device, name) 
   for (std::size_t i = 0; i < labels.size(); ++i) BOOST_REQUIRE_EQUAL(labels[i], static_cast<std::int32_t>(i));
 }
 
+BOOST_DATA_TEST_CASE(rows_that_were_given_back_are_poisoned_on_request, every_device, name) {
+  const small_file file(1000, 64);
+  const auto device = gpu::device::parse(name);
+  auto pipeline = (pp::read(file.plain()) | pp::batched({.rows = 32, .poisoned = true})).build(device, small);
+  std::vector<std::uint64_t> rows;
+  auto range = pipeline.epochs(0, 1);
+  const std::int32_t* late = nullptr;
+  const auto value_at = [&](const std::int32_t* at) {
+    const gpu::stream mine(device);
+    std::int32_t value = 0;
+    gpu::copy(mine, &value, at, sizeof value);
+    mine.synchronize();
+    return value;
+  };
+  for (std::uint64_t batch = 0; batch < 31; ++batch) {
+    pp::batch now = range.next();
+    penstock::test::check(now, rows);  // what is lent is whole
+    late = now.field<std::int32_t>("label");
+    BOOST_REQUIRE_EQUAL(value_at(late), static_cast<std::int32_t>(batch * 32));
+    const gpu::stream_ref stream = now.stream();
+    now.release();
+    stream.synchronize();
+    BOOST_CHECK_EXCEPTION(now.view("label"), std::invalid_argument, [&](const auto& e) {
+      return std::string(e.what()).find("field 'label' of batch " + std::to_string(batch)) != std::string::npos;
+    });
+  }
+  pp::batch last = range.next();  // the run's last batch, which nothing overwrites later
+  late = last.field<std::int32_t>("label");
+  const gpu::stream_ref stream = last.stream();
+  last.release();
+  stream.synchronize();
+  BOOST_TEST(value_at(late) == -1);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
