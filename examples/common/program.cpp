@@ -100,10 +100,10 @@ void check_output(const char* option, const std::string& file, const std::vector
       throw std::invalid_argument(fmt::format("{} {}: the data are read from it; name another file", option, file));
 }
 
-void write_json(const std::string& path, const nlohmann::json& value) {
+void write_text(const std::string& path, std::string_view text) {
   const std::string unfinished = path + ".part";
   std::ofstream out(unfinished, std::ios::trunc);
-  out << value.dump(2) << '\n';
+  out << text;
   out.close();
   std::error_code failure;
   if (out) std::filesystem::rename(unfinished, path, failure);
@@ -114,5 +114,7 @@ void write_json(const std::string& path, const nlohmann::json& value) {
         fmt::format("{}: the results could not be written; is the folder there, and writable?", path));
   }
 }
+
+void write_json(const std::string& path, const nlohmann::json& value) { write_text(path, value.dump(2) + '\n'); }
 
 }  // namespace examples

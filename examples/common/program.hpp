@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace examples {
@@ -37,7 +38,8 @@ CLI::Option* add_bytes_option(CLI::App& app, const std::string& name, std::size_
 /// work is done.
 void check_output(const char* option, const std::string& file, const std::vector<std::filesystem::path>& inputs);
 
-/// Writes `value` to `path`, which holds all of it or is left as it was.
+/// Writes `text`, or `value`, to `path`, which holds all of it or is left as it was.
+void write_text(const std::string& path, std::string_view text);
 void write_json(const std::string& path, const nlohmann::json& value);
 
 }  // namespace examples

@@ -60,7 +60,11 @@ figure measure_baseline(const stream_request& request, std::size_t row_bytes, st
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     return pass{seconds.count(), *reinterpret_cast<const std::uint64_t*>(result.data())};
   });
+  timed.reader = "baseline";
   timed.dataset = request.dataset;
+  timed.order = "sequential";
+  timed.device_bytes = memory.bytes(gpu::memory_kind::device);
+  timed.pinned_bytes = memory.bytes(gpu::memory_kind::pinned);
   timed.batch_rows = batch_rows;
   return timed;
 }

@@ -14,9 +14,12 @@
 #include <string>
 #include <vector>
 
+#include "../common/gnuplot.hpp"
 #include "../common/program.hpp"
 #include "batch_sizes.hpp"
+#include "limits.hpp"
 #include "measure.hpp"
+#include "results.hpp"
 
 namespace {
 
@@ -27,14 +30,16 @@ struct options {
   std::vector<std::string> datasets;
   std::string batch_rows = "256,1024,4096";
   std::string device = "auto";
-  std::string order = "sequential";
+  std::vector<std::string> orders{"sequential"};
+  bool around_page_cache = false;
   penstock::pipeline::shuffled shuffled;
   penstock::gpu::budget budget{.device_bytes = 512_MiB, .pinned_bytes = 512_MiB};
   penstock::pipeline::transport_options transport;
   examples::timing timing;
   bool baseline = false;
+  bool resident = false;
   bool report = false;
-  std::string json;
+  std::string json, csv, plot;
 };
 
 void add_source_options(CLI::App& app, options& o) {
@@ -45,10 +50,12 @@ void add_source_options(CLI::App& app, options& o) {
   app.add_option("--batch-rows", o.batch_rows, "Batch sizes: 256,1024 or 32:16384 (each twice the one before)")
       ->capture_default_str();
   app.add_option("--device", o.device, "host, cuda, cuda:N, or auto: the best there is")->capture_default_str();
-  app.add_option("--order", o.order, "Order of the rows")
-      ->check(CLI::IsMember({"sequential", "shuffled"}))
+  app.add_option("--order", o.orders, "Orders of the rows: sequential, shuffled, random; more than one with commas")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember({"sequential", "shuffled", "random"}))
       ->capture_default_str();
-  app.add_option("--seed", o.shuffled.seed, "Seed of the shuffled order")->capture_default_str();
+  app.add_option("--seed", o.shuffled.seed, "Seed of the shuffled and the random order")->capture_default_str();
   app.add_option("--run-rows", o.shuffled.run_rows, "Shuffled: rows that are read together; 0: from the dataset")
       ->capture_default_str();
   app.add_option("--pool-rows", o.shuffled.pool_rows, "Shuffled: rows that are drawn from; 0: from the dataset")
@@ -62,6 +69,7 @@ void add_transport_options(CLI::App& app, options& o) {
                              "Budget of other host memory: indexes, scratch");
   examples::add_bytes_option(app, "--block-bytes", o.transport.block_bytes, "Bytes that travel together; 0: chosen");
   app.add_option("--slots", o.transport.slots, "Pinned slots; 0: chosen")->capture_default_str();
+  app.add_flag("--around-page-cache", o.around_page_cache, "Read files around the page cache");
   app.add_option("--threads", o.transport.threads, "Blocks that are read at once; 0: chosen")->capture_default_str();
 }
 
@@ -73,73 +81,94 @@ void add_timing_options(CLI::App& app, options& o) {
       ->capture_default_str();
   app.add_flag("--baseline", o.baseline,
                "Put a plain loop beside it: one thread, H5Dread, one pinned copy for each batch, in the file's order");
+  app.add_flag("--resident", o.resident,
+               "Put the same consumer beside it, on rows that already lie in the device's memory");
   app.add_flag("--report", o.report, "Show after each figure what the stages did and waited for");
   app.add_option("--json", o.json, "Write the results to this file");
+  app.add_option("--csv", o.csv, "Write the results to this file, a line for each figure");
+  app.add_option("--plot", o.plot, "Draw GB/s against the batch size into this .svg or .png; takes gnuplot");
 }
 
-nlohmann::json to_json(const examples::figure& f) {
-  return {{"dataset", f.dataset},
-          {"batch_rows", f.batch_rows},
-          {"rows_per_s", f.rows_per_second},
-          {"gb_per_s", f.bytes_per_second / 1e9},
-          {"checksum", fmt::format("{:016x}", f.checksum)}};
-}
-
-void print(const std::string& reader, const examples::figure& f) {
-  fmt::print("{:<24} {:>10} {:<9} {:>14.0f} {:>9.3f}  {:016x}\n", f.dataset, f.batch_rows, reader, f.rows_per_second,
-             f.bytes_per_second / 1e9, f.checksum);
-  std::fflush(stdout);
-}
-
-/// One dataset that is to be measured.
+/// One dataset in one order.
 struct task {
   examples::stream_request request;
   std::size_t row_bytes = 0;
+  bool first_of_dataset = false;  ///< what does not depend on the order is measured with it
 };
+
+penstock::pipeline::order_options order_of(const std::string& name, const options& o) {
+  if (name == "shuffled") return o.shuffled;
+  if (name == "random") return penstock::pipeline::random{.seed = o.shuffled.seed};
+  return penstock::pipeline::sequential{};
+}
+
+void check_outputs(const options& o) {
+  std::vector<std::filesystem::path> inputs;
+  for (const auto& where : penstock::io::datasets(o.file, o.datasets.front())) inputs.push_back(where.file);
+  examples::check_output("--json", o.json, inputs);
+  examples::check_output("--csv", o.csv, inputs);
+  examples::check_plot("--plot", o.plot, inputs);
+}
 
 /// What the options ask for. All that can be wrong with it is said here, before anything is measured.
 std::vector<task> checked_tasks(const options& o, const std::vector<std::size_t>& batch_sizes) {
   examples::stream_request request{.file = o.file, .budget = o.budget, .transport = o.transport};
   request.device = penstock::gpu::device::parse(o.device);
-  if (o.order == "shuffled") request.order = o.shuffled;
+  request.around_page_cache = o.around_page_cache;
   std::vector<task> tasks;
   for (const auto& dataset : o.datasets) {
     request.dataset = dataset;
-    const std::size_t row_bytes = examples::check(request, std::ranges::max(batch_sizes));
-    if (o.baseline) examples::check_baseline(request, row_bytes);
-    tasks.push_back({request, row_bytes});
+    for (const auto& order : o.orders) {
+      request.order_name = order;
+      request.order = order_of(order, o);
+      const std::size_t row_bytes = examples::check(request, std::ranges::max(batch_sizes));
+      const bool first = order == o.orders.front();
+      if (o.baseline && first) examples::check_baseline(request, row_bytes);
+      tasks.push_back({request, row_bytes, first});
+    }
   }
-  std::vector<std::filesystem::path> inputs;
-  for (const auto& where : penstock::io::datasets(o.file, o.datasets.front())) inputs.push_back(where.file);
-  examples::check_output("--json", o.json, inputs);
+  check_outputs(o);
   return tasks;
 }
 
-void measure(const task& what, std::size_t batch_rows, const options& o, nlohmann::json& results) {
-  const auto streamed = examples::measure_pipeline(what.request, batch_rows, o.timing);
-  print("penstock", streamed);
-  if (o.report) fmt::print("{}\n", streamed.report);
-  results["runs"].push_back(to_json(streamed));
-  if (!o.baseline) return;
-  const auto plain = examples::measure_baseline(what.request, what.row_bytes, batch_rows, o.timing);
-  print("baseline", plain);
-  results["baseline"].push_back(to_json(plain));
-  if (plain.checksum != streamed.checksum)
-    throw std::runtime_error(
-        fmt::format("{}:{}: the baseline's checksum differs from Penstock's", what.request.file, what.request.dataset));
+void keep(examples::figure f, examples::results& all) {
+  print(f, *all.limits);
+  all.figures.push_back(std::move(f));
+}
+
+void measure(const task& what, std::size_t batch_rows, const options& o, examples::results& all) {
+  auto streamed = examples::measure_pipeline(what.request, batch_rows, o.timing);
+  const std::uint64_t checksum = streamed.checksum;
+  // After the first figure: the page cache is as that one found and left it.
+  if (!all.limits) all.limits = examples::measure_limits(what.request, batch_rows);
+  const std::string report = streamed.report;
+  keep(std::move(streamed), all);
+  if (o.report) fmt::print("{}\n", report);
+  if (!what.first_of_dataset) return;
+  const auto compare = [&](examples::figure other) {
+    const bool differs = other.whole && other.checksum != checksum;
+    const std::string reader = other.reader;
+    keep(std::move(other), all);
+    if (differs)
+      throw std::runtime_error(fmt::format("{}:{}: the {} checksum differs from Penstock's", what.request.file,
+                                           what.request.dataset, reader));
+  };
+  if (o.baseline) compare(examples::measure_baseline(what.request, what.row_bytes, batch_rows, o.timing));
+  if (o.resident) compare(examples::measure_resident(what.request, batch_rows, o.timing));
 }
 
 void measure_all(const options& o) {
   const auto batch_sizes = examples::parse_batch_sizes(o.batch_rows);
   const auto tasks = checked_tasks(o, batch_sizes);
-  const std::string device = tasks.front().request.device.description();
-  nlohmann::json results{{"device", device}, {"runs", nlohmann::json::array()}};
-  fmt::print("{}, {}, device memory {}, pinned memory {}\n", device, o.order,
-             penstock::format_bytes(o.budget.device_bytes), penstock::format_bytes(o.budget.pinned_bytes));
-  fmt::print("{:<24} {:>10} {:<9} {:>14} {:>9}  checksum\n", "dataset", "batch rows", "reader", "rows/s", "GB/s");
+  examples::results all{.device = tasks.front().request.device.description(), .limits = {}, .figures = {}};
+  fmt::print("{}, device memory {}, pinned memory {}\n", all.device, penstock::format_bytes(o.budget.device_bytes),
+             penstock::format_bytes(o.budget.pinned_bytes));
+  examples::print_head();
   for (const task& what : tasks)
-    for (const std::size_t batch_rows : batch_sizes) measure(what, batch_rows, o, results);
-  if (!o.json.empty()) examples::write_json(o.json, results);
+    for (const std::size_t batch_rows : batch_sizes) measure(what, batch_rows, o, all);
+  if (!o.json.empty()) examples::write_json(o.json, to_json(all));
+  if (!o.csv.empty()) examples::write_text(o.csv, to_csv(all));
+  if (!o.plot.empty()) examples::draw(o.plot, plot_of(all));
 }
 
 }  // namespace

@@ -22,17 +22,12 @@ namespace {
 
 constexpr std::string_view sum_item = "consumer: checksum";
 
-pl::opened open_rows(const stream_request& request, std::size_t batch_rows) {
-  const auto source = pl::source{}.field("rows", penstock::io::datasets(request.file, request.dataset));
-  return (pl::read(source, request.order) | pl::batch_options{.rows = batch_rows} | request.transport).open();
-}
+}  // namespace
 
-/// The consumer's own memory, which comes from the same budget.
-gpu::ledger consumer_items() {
-  gpu::ledger items;
-  items.add(gpu::memory_kind::device, std::string(sum_item), sizeof(std::uint64_t));
-  items.add(gpu::memory_kind::pinned, std::string(sum_item), sizeof(std::uint64_t));
-  return items;
+pl::opened open_rows(const stream_request& request, std::size_t batch_rows) {
+  const auto source = pl::source{}.field("rows", penstock::io::datasets(request.file, request.dataset),
+                                         {.around_page_cache = request.around_page_cache});
+  return (pl::read(source, request.order) | pl::batch_options{.rows = batch_rows} | request.transport).open();
 }
 
 std::size_t row_bytes_of(const pl::field_shape& field) {
@@ -40,7 +35,22 @@ std::size_t row_bytes_of(const pl::field_shape& field) {
                          std::multiplies<std::size_t>{});
 }
 
-}  // namespace
+std::size_t planned_block_bytes(const stream_request& request, std::size_t batch_rows) {
+  const auto opened = open_rows(request, batch_rows);
+  return opened.plan(request.device, request.budget, consumer_items()).block_rows *
+         row_bytes_of(opened.fields().front());
+}
+
+gpu::ledger consumer_items() {
+  gpu::ledger items;
+  items.add(gpu::memory_kind::device, std::string(sum_item), sizeof(std::uint64_t));
+  items.add(gpu::memory_kind::pinned, std::string(sum_item), sizeof(std::uint64_t));
+  return items;
+}
+
+consumer_memory::consumer_memory(const gpu::memory& memory)
+    : total(reinterpret_cast<std::uint64_t*>(memory.at(gpu::memory_kind::device, sum_item).data())),
+      result(reinterpret_cast<std::uint64_t*>(memory.at(gpu::memory_kind::pinned, sum_item).data())) {}
 
 figure time_epochs(const timing& how, std::uint64_t rows, std::size_t row_bytes,
                    const std::function<pass(std::uint64_t epochs)>& run) {
@@ -56,13 +66,15 @@ figure time_epochs(const timing& how, std::uint64_t rows, std::size_t row_bytes,
   }
   const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
   std::nth_element(seconds.begin(), middle, seconds.end());
-  const double rows_per_second = static_cast<double>(rows * epochs) / *middle;
-  return {.dataset = {},
-          .batch_rows = 0,
-          .rows_per_second = rows_per_second,
-          .bytes_per_second = rows_per_second * static_cast<double>(row_bytes),
-          .checksum = warm_up.checksum,
-          .report = {}};
+  const double bytes = static_cast<double>(rows * epochs) * static_cast<double>(row_bytes);
+  const auto [least, most] = std::ranges::minmax(seconds);
+  figure timed;
+  timed.rows_per_second = static_cast<double>(rows * epochs) / *middle;
+  timed.bytes_per_second = bytes / *middle;
+  timed.least_bytes_per_second = bytes / most;
+  timed.most_bytes_per_second = bytes / least;
+  timed.checksum = warm_up.checksum;
+  return timed;
 }
 
 std::size_t check(const stream_request& request, std::size_t largest_batch) {
@@ -77,28 +89,34 @@ figure measure_pipeline(const stream_request& request, std::size_t batch_rows, c
   const auto plan = opened.plan(request.device, request.budget, items);
   items.add(plan.ledger);
   const auto memory = std::make_shared<gpu::memory>(request.device, items);
-  auto* const total = reinterpret_cast<std::uint64_t*>(memory->at(gpu::memory_kind::device, sum_item).data());
-  auto* const result = reinterpret_cast<std::uint64_t*>(memory->at(gpu::memory_kind::pinned, sum_item).data());
+  const consumer_memory sum(*memory);
 
   const gpu::stream stream(request.device);
   auto pipeline = std::move(opened).build(plan, memory);
   std::uint64_t next_epoch = 0;
   const auto run = [&](std::uint64_t epochs) {
     const auto start = std::chrono::steady_clock::now();
-    gpu::fill(stream, total, 0, sizeof(*total));
+    gpu::fill(stream, sum.total, 0, sizeof(*sum.total));
     for (auto& batch : pipeline.epochs(next_epoch, epochs, {.stream = stream})) {
       const auto rows = batch.view("rows");
-      add_checksum(batch.stream(), {rows.data, batch.valid_rows(), rows.row_bytes}, total);
+      add_checksum(batch.stream(), {rows.data, batch.valid_rows(), rows.row_bytes}, sum.total);
     }
-    gpu::copy(stream, result, total, sizeof(*total));
+    gpu::copy(stream, sum.result, sum.total, sizeof(*sum.total));
     stream.synchronize();
     next_epoch += epochs;
-    return pass{std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), *result};
+    return pass{std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), *sum.result};
   };
   figure timed = time_epochs(how, pipeline.rows(), row_bytes_of(plan.fields.front()), run);
+  const pl::pipeline_report report = pipeline.report();
+  timed.reader = "penstock";
   timed.dataset = request.dataset;
+  timed.order = request.order_name;
   timed.batch_rows = batch_rows;
-  timed.report = pl::to_text(pipeline.report());
+  timed.device_bytes = memory->bytes(gpu::memory_kind::device);
+  timed.pinned_bytes = memory->bytes(gpu::memory_kind::pinned);
+  timed.first_batch_seconds = report.first_batch_seconds;
+  timed.bottleneck = report.bottleneck;
+  timed.report = pl::to_text(report);
   return timed;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <penstock/gpu/memory.hpp>
 #include <penstock/pipeline/description.hpp>
 
 #include <cstddef>
@@ -20,7 +21,9 @@ struct timing {
 struct stream_request {
   std::string file;  ///< a path, or a pattern of many
   std::string dataset;
+  std::string order_name = "sequential";
   penstock::pipeline::order_options order;
+  bool around_page_cache = false;
   penstock::gpu::device device = penstock::gpu::device::host();
   penstock::gpu::budget budget;
   penstock::pipeline::transport_options transport;
@@ -28,12 +31,21 @@ struct stream_request {
 
 /// One line of the table: the median repetition's rate, and the checksum of one epoch.
 struct figure {
+  std::string reader;  ///< penstock, baseline or resident
   std::string dataset;
+  std::string order;
   std::size_t batch_rows = 0;
   double rows_per_second = 0;
   double bytes_per_second = 0;
+  double least_bytes_per_second = 0;  ///< of the repetitions
+  double most_bytes_per_second = 0;
   std::uint64_t checksum = 0;
-  std::string report;  ///< the pipeline's; empty for the baseline
+  bool whole = true;             ///< every row of the dataset is in the checksum, once
+  std::size_t device_bytes = 0;  ///< allocated, all of it before the first epoch
+  std::size_t pinned_bytes = 0;
+  double first_batch_seconds = 0;  ///< from asking for the last repetition's epochs; Penstock only, as what follows
+  std::string bottleneck;
+  std::string report;
 };
 
 /// What some epochs took, and the sum of their checksums.
@@ -54,6 +66,22 @@ std::size_t check(const stream_request& request, std::size_t largest_batch);
 /// The same for the baseline: throws where the plain loop cannot read the dataset as rows of `row_bytes`.
 void check_baseline(const stream_request& request, std::size_t row_bytes);
 
+/// Opens the dataset as field "rows", in the request's order.
+penstock::pipeline::opened open_rows(const stream_request& request, std::size_t batch_rows);
+/// Stored bytes of a row of a field.
+std::size_t row_bytes_of(const penstock::pipeline::field_shape& field);
+/// Bytes of the blocks that the pipeline's plan would move.
+std::size_t planned_block_bytes(const stream_request& request, std::size_t batch_rows);
+
+/// The consumer's own memory, which comes from the same budget.
+penstock::gpu::ledger consumer_items();
+/// Where it lies.
+struct consumer_memory {
+  explicit consumer_memory(const penstock::gpu::memory& memory);
+  std::uint64_t* total;   ///< the device's sum
+  std::uint64_t* result;  ///< pinned
+};
+
 /// Streams a dataset through Penstock in batches of `batch_rows`, with a consumer that reads every byte on the device.
 figure measure_pipeline(const stream_request& request, std::size_t batch_rows, const timing& how);
 
@@ -61,5 +89,9 @@ figure measure_pipeline(const stream_request& request, std::size_t batch_rows, c
 /// into pinned memory; one copy; the same checksum. Rows come as they lie in the files, whatever the request's order.
 figure measure_baseline(const stream_request& request, std::size_t row_bytes, std::size_t batch_rows,
                         const timing& how);
+
+/// The bar for small batches: the same consumer kernel, batch by batch, on rows that already lie in the device's
+/// memory. Half of the device's budget holds them; of a larger dataset, the first rows are used again and again.
+figure measure_resident(stream_request request, std::size_t batch_rows, const timing& how);
 
 }  // namespace examples

@@ -1,11 +1,15 @@
 """penstock-throughput, against checksums by numpy."""
 
+import csv
 import json
+import os
+import subprocess
+import xml.etree.ElementTree
 
 import h5py
 import numpy
 
-from program_case import program_case
+from program_case import program_case, programs
 
 
 def checksum_of(path, dataset):
@@ -28,7 +32,7 @@ class throughput(program_case):
     def test_every_order_and_batch_size_gives_the_files_checksum(self):
         path = self.make_rows("--filter", "gzip:1", "--chunk-rows", 128)
         expected = checksum_of(path, "/x")
-        for order in "sequential", "shuffled":
+        for order in "sequential", "shuffled", "random":
             results, _ = self.measure(path, "--batch-rows", "32:256,1000,7000", "--order", order, "--baseline")
             self.assertEqual([run["batch_rows"] for run in results["runs"]], [32, 64, 128, 256, 1000, 7000])
             self.assertEqual({run["checksum"] for run in results["runs"] + results["baseline"]}, {expected})
@@ -43,10 +47,80 @@ class throughput(program_case):
         results, table = self.measure(self.make_rows(), "--batch-rows", 256, "--device", "host")
         self.assertIn("host", results["device"])
         (run,) = results["runs"]
-        self.assertEqual(set(run), {"dataset", "batch_rows", "rows_per_s", "gb_per_s", "checksum"})
+        self.assertEqual(set(run), {
+            "dataset", "order", "batch_rows", "rows_per_s", "gb_per_s", "gb_per_s_min", "gb_per_s_max", "first_batch_ms",
+            "bottleneck", "device_bytes_peak", "pinned_bytes_peak", "checksum"
+        })  # fmt: skip
+        self.assertGreater(results["storage_gb_per_s"], 0)
+        self.assertNotIn("link_gb_per_s", results)  # the host has none
+        self.assertLessEqual(run["gb_per_s_min"], run["gb_per_s"])
+        self.assertLessEqual(run["gb_per_s"], run["gb_per_s_max"])
+        self.assertGreater(run["first_batch_ms"], 0)
+        self.assertTrue(run["bottleneck"])
         self.assertAlmostEqual(run["gb_per_s"], run["rows_per_s"] * 64 * 4 / 1e9)
         self.assertIn(run["checksum"], table)
         self.assertIn(f"{run['rows_per_s']:.0f}", table)
+
+    def test_csv_holds_a_line_for_each_figure(self):
+        table = self.folder / "results.csv"
+        arguments = ["--batch-rows", "64,256", "--order", "sequential,random", "--baseline", "--resident", "--csv", table]
+        results, _ = self.measure(self.make_rows(), *arguments)
+        with open(table, newline="") as file:
+            lines = list(csv.DictReader(file))
+        self.assertEqual(
+            [(line["reader"], line["order"], int(line["batch_rows"])) for line in lines],
+            [(reader, order, rows) for order, readers in (
+                ("sequential", ("penstock", "baseline", "resident")), ("random", ("penstock",))
+            ) for rows in (64, 256) for reader in (
+                readers
+            )],
+        )  # fmt: skip
+        streamed = [line for line in lines if line["reader"] == "penstock"]
+        for line, run in zip(streamed, results["runs"], strict=True):
+            for name in "rows_per_s", "gb_per_s", "first_batch_ms", "device_bytes_peak":
+                self.assertAlmostEqual(float(line[name]) / run[name], 1, places=6)
+            self.assertEqual((line["checksum"], line["bottleneck"]), (run["checksum"], run["bottleneck"]))
+
+    def test_resident_rows_are_the_files_where_they_fit_and_its_first_ones_where_not(self):
+        path = self.make_rows()
+        results, _ = self.measure(path, "--batch-rows", 128, "--resident")
+        self.assertEqual(results["resident"][0]["checksum"], checksum_of(path, "/x"))
+        # Half of 1 MiB holds 2048 rows of 256 bytes: 5000 rows are these twice, and 904 of them.
+        arguments = ["--batch-rows", 128, "--resident", "--device-memory", "1MiB", "--pinned-memory", "8MiB"]
+        results, _ = self.measure(path, *arguments)
+        with h5py.File(path) as file:
+            words = file["x"][:].view("<u4").astype("u8")
+        expected = (2 * int(words[:2048].sum()) + int(words[:904].sum())) % 2**64
+        self.assertEqual(results["resident"][0]["checksum"], f"{expected:016x}")
+
+    def test_files_are_read_around_the_page_cache_to_the_same_sum(self):
+        path = self.make_rows()
+        results, _ = self.measure(path, "--around-page-cache")
+        self.assertEqual({run["checksum"] for run in results["runs"]}, {checksum_of(path, "/x")})
+
+    def test_a_picture_shows_each_line_and_the_storages_limit(self):
+        picture = self.folder / "it's.svg"
+        path = self.make_rows()
+        self.require_gnuplot()
+        self.measure(path, "--batch-rows", "64:256", "--order", "sequential,shuffled", "--baseline", "--plot", picture)
+        text = "".join(xml.etree.ElementTree.parse(picture).getroot().itertext())
+        for line in "penstock /x sequential", "penstock /x shuffled", "baseline /x sequential", "storage", "GB/s":
+            self.assertIn(line, text)
+        self.measure(path, "--batch-rows", "64", "--plot", self.folder / "one.png")
+        self.assertTrue((self.folder / "one.png").read_bytes().startswith(b"\x89PNG"))
+        self.assertEqual(list(self.folder.glob("*.part")), [])
+
+    def require_gnuplot(self):
+        if not any(os.access(f"{folder}/gnuplot", os.X_OK) for folder in os.environ["PATH"].split(":")):
+            self.skipTest("there is no gnuplot")
+
+    def test_a_picture_without_gnuplot_is_refused_before_anything_is_measured(self):
+        done = subprocess.run(
+            [programs / "penstock-throughput", self.make_rows(), "--dataset", "/x", "--plot", self.folder / "p.svg"],
+            capture_output=True, text=True, env={"PATH": str(self.folder)},
+        )  # fmt: skip
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assert_one_line(done, "p.svg", "gnuplot-nox")
 
     def test_the_baseline_reads_patterns_and_16_bit_floats_as_they_are(self):
         for part in 1, 2, 10:
@@ -102,6 +176,9 @@ class throughput(program_case):
         self.assert_one_line(run(path, "--dataset", "/x", "--repeat", "0", expect=2), "--repeat", "at least 1")
         self.assert_one_line(run(path, "--dataset", "/x", "--json", path, expect=2), "--json")
         self.assert_one_line(run(path, "--dataset", "/x", "--json", self.folder / "no" / "r", expect=1), "no folder")
+        self.assert_one_line(run(path, "--dataset", "/x", "--plot", "plot.pdf", expect=2), "--plot", ".svg")
+        self.assert_one_line(run(path, "--dataset", "/x", "--csv", path, expect=2), "--csv")
+        self.assert_one_line(run(path, "--dataset", "/x", "--order", "any", expect=2), "--order", "any")
         run(path, "--dataset", "/x", "--device-memory", "1KiB", expect=1)
         run(path, "--dataset", "/x", "--device-memory", "much", expect=2)
         run(path, expect=2)

@@ -1,0 +1,154 @@
+#include "limits.hpp"
+
+#include <penstock/gpu/memory.hpp>
+#include <penstock/handle.hpp>
+#include <penstock/io/location.hpp>
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <set>
+#include <stdexcept>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace examples {
+namespace gpu = penstock::gpu;
+namespace {
+
+using clock = std::chrono::steady_clock;
+using namespace penstock::literals;
+
+constexpr std::string_view block_item = "limits: blocks";
+constexpr double least_seconds = 0.25;
+constexpr double most_seconds = 1;
+constexpr std::size_t page_bytes = 4096;  // what reads around the page cache are aligned to
+
+double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
+
+struct descriptor_traits {
+  using native_type = int;
+  static native_type empty() noexcept { return -1; }
+  static void release(native_type descriptor) noexcept { ::close(descriptor); }
+};
+
+struct open_file {
+  penstock::handle<descriptor_traits> descriptor;
+  std::uint64_t bytes = 0;
+};
+
+std::vector<open_file> open_files(const stream_request& request) {
+  std::set<std::string> names;
+  for (const auto& where : penstock::io::datasets(request.file, request.dataset)) names.insert(where.file.string());
+  std::vector<open_file> files;
+  for (const std::string& name : names) {
+    open_file file;
+    if (request.around_page_cache) file.descriptor.reset(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
+    if (!file.descriptor) file.descriptor.reset(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
+    struct stat about {};
+    if (!file.descriptor || ::fstat(file.descriptor.native(), &about) != 0)
+      throw std::runtime_error(fmt::format("{}: it could not be opened to measure the storage's limit", name));
+    file.bytes = static_cast<std::uint64_t>(about.st_size);
+    if (file.bytes > 0) files.push_back(std::move(file));
+  }
+  return files;
+}
+
+/// Blocks of all files, counted through and started again, until the time is over; any thread takes the next one.
+class block_reader {
+ public:
+  block_reader(const std::vector<open_file>& files, std::size_t block_bytes)
+      : files_(files), block_bytes_(block_bytes) {
+    for (const open_file& file : files) blocks_ += (file.bytes + block_bytes - 1) / block_bytes;
+  }
+
+  void run(std::byte* buffer) noexcept {
+    while (true) {
+      const std::uint64_t number = next_.fetch_add(1);
+      const double seconds = seconds_since(start_);
+      // One pass at least, unless storage is slow: the beginning of a file may be cached better than its end.
+      if (seconds > most_seconds || (seconds > least_seconds && number >= blocks_)) return;
+      std::uint64_t block = number % blocks_;
+      const open_file* file = files_.data();
+      for (std::uint64_t here = 0; block >= (here = (file->bytes + block_bytes_ - 1) / block_bytes_); ++file)
+        block -= here;
+      const ::ssize_t count =
+          ::pread(file->descriptor.native(), buffer, block_bytes_, static_cast<::off_t>(block * block_bytes_));
+      if (count < 0) {
+        failed_ = true;
+        return;
+      }
+      bytes_ += static_cast<std::uint64_t>(count);
+    }
+  }
+
+  bool failed() const noexcept { return failed_; }
+  double bytes_per_second() const noexcept { return static_cast<double>(bytes_) / seconds_since(start_); }
+
+ private:
+  const std::vector<open_file>& files_;
+  std::size_t block_bytes_;
+  std::uint64_t blocks_ = 0;
+  std::atomic<std::uint64_t> next_{0};
+  std::atomic<std::uint64_t> bytes_{0};
+  std::atomic<bool> failed_{false};
+  clock::time_point start_ = clock::now();
+};
+
+double measure_storage(const stream_request& request, std::span<std::byte> buffers, std::size_t block_bytes) {
+  const std::vector<open_file> files = open_files(request);
+  if (files.empty()) return 0;
+  block_reader reader(files, block_bytes);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t at = 0; at + block_bytes <= buffers.size(); at += block_bytes)
+      threads.emplace_back([&reader, buffer = buffers.data() + at] { reader.run(buffer); });
+  }
+  if (reader.failed())
+    throw std::runtime_error(fmt::format("{}: it could not be read to measure the storage's limit", request.file));
+  return reader.bytes_per_second();
+}
+
+double measure_link(gpu::stream_ref stream, std::span<std::byte> pinned, std::span<std::byte> device) {
+  constexpr int copies_at_once = 64;
+  gpu::copy(stream, device.data(), pinned.data(), device.size());
+  stream.synchronize();
+  const auto start = clock::now();
+  std::uint64_t bytes = 0;
+  for (; seconds_since(start) < least_seconds; stream.synchronize())
+    for (int n = 0; n < copies_at_once; ++n, bytes += device.size())
+      gpu::copy(stream, device.data(), pinned.data(), device.size());
+  return static_cast<double>(bytes) / seconds_since(start);
+}
+
+}  // namespace
+
+machine_limits measure_limits(const stream_request& request, std::size_t batch_rows) {
+  const std::size_t threads = gpu::processors();
+  const std::size_t most = std::min(request.budget.pinned_bytes / threads, request.budget.device_bytes);
+  const std::size_t wanted = planned_block_bytes(request, batch_rows);
+  const std::size_t block = std::max(page_bytes, std::min(wanted, most) / page_bytes * page_bytes);
+  gpu::ledger items;
+  items.add(gpu::memory_kind::pinned, std::string(block_item), threads * block);
+  items.add(gpu::memory_kind::device, std::string(block_item), block);
+  const gpu::memory memory(request.device, items);
+  const auto pinned = memory.at(gpu::memory_kind::pinned, block_item);
+
+  machine_limits limits;
+  limits.storage_bytes_per_second = measure_storage(request, pinned, block);
+  if (request.device.is_cuda()) {
+    const gpu::stream stream(request.device);
+    limits.link_bytes_per_second = measure_link(stream, pinned, memory.at(gpu::memory_kind::device, block_item));
+  }
+  return limits;
+}
+
+}  // namespace examples

@@ -1,0 +1,42 @@
+#include "../common/gnuplot.hpp"
+#include "results.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+
+namespace examples {
+namespace {
+
+/// "penstock /x shuffled".
+std::string title_of(const figure& f) { return fmt::format("{} {} {}", f.reader, f.dataset, f.order); }
+
+std::string limit_line(const char* title, double bytes_per_second) {
+  return fmt::format(", {} with lines dashtype 2 linecolor rgb 'gray40' title '{} ({:.1f} GB/s)'",
+                     bytes_per_second / 1e9, title, bytes_per_second / 1e9);
+}
+
+}  // namespace
+
+std::string plot_of(const results& all) {
+  std::map<std::string, std::string> lines;
+  for (const figure& f : all.figures)
+    lines[title_of(f)] += fmt::format("{} {}\n", f.batch_rows, f.bytes_per_second / 1e9);
+  std::string script, plot;
+  for (std::size_t number = 0; const auto& [title, points] : lines) {
+    script += fmt::format("$line{} << ENDOFLINE\n{}ENDOFLINE\n", number, points);
+    plot += fmt::format("{}$line{} with linespoints pointtype 7 title {}", number == 0 ? "plot " : ", ", number,
+                        quoted_for_gnuplot(title));
+    ++number;
+  }
+  if (all.limits) {
+    plot += limit_line("storage", all.limits->storage_bytes_per_second);
+    if (all.limits->link_bytes_per_second) plot += limit_line("link", *all.limits->link_bytes_per_second);
+  }
+  return fmt::format(
+      "{}set title {}\nset logscale x 2\nset yrange [0:*]\nset grid\nset xlabel 'rows of a batch'\n"
+      "set ylabel 'GB/s'\nset key below\n{}\n",
+      script, quoted_for_gnuplot(all.device), plot);
+}
+
+}  // namespace examples

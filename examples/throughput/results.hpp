@@ -1,0 +1,34 @@
+#pragma once
+
+#include "limits.hpp"
+#include "measure.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace examples {
+
+/// All that was measured.
+struct results {
+  std::string device;
+  std::optional<machine_limits> limits;  ///< there after the first figure
+  std::vector<figure> figures;           ///< in the order of measuring
+};
+
+/// The lower of the limits of link and storage, in bytes of the files.
+double lowest(const machine_limits& limits);
+
+void print_head();
+/// A figure's line: rates, and their share of the lowest limit.
+void print(const figure& f, const machine_limits& limits);
+
+nlohmann::json to_json(const results& all);
+/// A line of names, and one for each figure.
+std::string to_csv(const results& all);
+/// gnuplot commands: GB/s against the batch size on a logarithmic axis, a line for each reader, dataset and order, and
+/// one for each limit.
+std::string plot_of(const results& all);
+
+}  // namespace examples
