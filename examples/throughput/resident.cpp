@@ -49,7 +49,8 @@ figure measure_resident(stream_request request, std::size_t batch_rows, const ti
   for (auto& batch : pipeline.epochs(0, 1, {.stream = stream})) {
     const std::uint64_t count = std::min<std::uint64_t>(batch.valid_rows(), held - loaded);
     gpu::copy(stream, resident + loaded * row_bytes, batch.view("rows").data, count * row_bytes);
-    if ((loaded += count) == held) break;
+    loaded += count;
+    if (loaded == held) break;
   }
   stream.synchronize();
 
