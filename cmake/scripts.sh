@@ -6,7 +6,7 @@ build_packages=(
   libhdf5-dev libtbb-dev libopenblas-dev "libthrust-dev|libcccl-dev"
   libdeflate-dev liblz4-dev libzstd-dev libblosc-dev libaec-dev
   libfmt-dev nlohmann-json3-dev libcli11-dev zlib1g-dev
-  libboost-test-dev python3 python3-h5py
+  libboost-test-dev python3 python3-h5py hdf5-filter-plugin hdf5-filter-plugin-blosc-serial bitshuffle
   dataset-fashion-mnist
 )
 check_packages=(clang-format-16 clang-tidy-16)
