@@ -160,7 +160,7 @@ class Loader:
 
     def report(self) -> Report:
         """What was done since the loader was made, and what it waited for."""
-        return Report(self._core.report(self._clock.seconds()))
+        return Report(self._core.report(self._clock.seconds))
 
     def place_of(self, field: str, row: int) -> RowPlace:
         """The file, the dataset and the row in it where a row of the source is stored."""
@@ -208,48 +208,48 @@ class Loader:
             if loop._taken:
                 raise PipelineError(f"the loop over epoch {loop.number} ended when another one was begun")
             self._begin(loop)
+        self._clock.tick()
         at = loop._first + loop._taken
         if at >= self._batches:
-            self._clock.stop()
             raise StopIteration
         self._let_go()
-        try:
+        self._run_at = None  # until a batch is in hand: an error ends the run, and Ctrl-C may lose what was taken
+        handle = _patiently(self._core.next)
+        if handle is None or handle.index != at:
+            handle = None
+            self._start_run(loop.number, at)
             handle = _patiently(self._core.next)
-        except BaseException as e:
-            if not isinstance(e, KeyboardInterrupt):
-                self._run_at = None  # the run is over; the next loop begins afresh
-            raise
         assert handle is not None
+        self._clock.tick()
         self._handle = handle
         loop._taken += 1
         self._position = self._run_at = (loop.number, at + 1) if at + 1 < self._batches else (loop.number + 1, 0)
         return Batch(handle, self._fields, self._device, loop.number)
 
     def _begin(self, loop: Epoch) -> None:
+        self._clock.start()
         self._let_go()
         start = (loop.number, loop._first)
         run_at = self._run_at
         goes_on = run_at is not None and (run_at == start or (self._sequential and run_at[1] == start[1]))
         if not goes_on and start[1] < self._batches:
-            stream = self._stream if self._stream is not None else torch_stream(self._device)
-            try:
-                _patiently(lambda: self._core.begin(*start, stream))
-            except PipelineError as e:
-                e.args = (f"{e}. Arrays hold them: delete those (del x), or copy what is needed later",)
-                raise
+            self._start_run(*start)
         self._run_at = self._position = start
         self._resume = None
         self._loop = loop._token
-        self._clock.start()
+
+    def _start_run(self, epoch: int, batch: int) -> None:
+        stream = self._stream if self._stream is not None else torch_stream(self._device)
+        try:
+            _patiently(lambda: self._core.begin(epoch, batch, stream))
+        except PipelineError as e:
+            e.args = (f"{e}. Arrays hold them: delete those (del x), or copy what is needed later",)
+            raise
 
     def _let_go(self) -> None:
         if self._handle is not None:
             self._handle.release()
             self._handle = None
-
-    def _leave(self, token: object) -> None:
-        if self._loop is token:
-            self._clock.stop()
 
 
 class Epoch(Iterator[Batch]):
@@ -269,28 +269,22 @@ class Epoch(Iterator[Batch]):
     def __len__(self) -> int:
         return max(0, len(self._loader) - self._first)
 
-    def __del__(self) -> None:
-        self._loader._leave(self._token)
-
     def __repr__(self) -> str:
         return f"Epoch({self.number}: {len(self)} batches, {self._taken} taken)"
 
 
 class _Clock:
-    """Seconds between start() and stop(), summed."""
+    """Seconds from start() to the last tick(), summed. A loop that is left costs nothing, and there is nothing to tell."""
 
     def __init__(self) -> None:
-        self._sum, self._since = 0.0, 0.0
+        self.seconds, self._mark = 0.0, 0.0
 
     def start(self) -> None:
-        self.stop()
-        self._since = time.perf_counter()
+        self._mark = time.perf_counter()
 
-    def stop(self) -> None:
-        self._sum, self._since = self.seconds(), 0.0
-
-    def seconds(self) -> float:
-        return self._sum + (time.perf_counter() - self._since if self._since else 0.0)
+    def tick(self) -> None:
+        now = time.perf_counter()
+        self.seconds, self._mark = self.seconds + now - self._mark, now
 
 
 def _patiently(call: Callable[[], _T]) -> _T:

@@ -70,7 +70,7 @@ class Source:
 
     def astype(self, **dtypes: Any) -> Source:
         """With other element types in the batches. The link carries the stored bytes; the device converts. Takes names,
-        NumPy's and torch's types; "float16" and "bfloat16" too."""
+        NumPy's and torch's types: float16, bfloat16, float32, float64, uint8, int32, int64, or the stored one."""
         return self._with({name: {"dtype": _dtype_name(dtype)} for name, dtype in dtypes.items()})
 
     def scaled(self, **factors: float | tuple[float, float]) -> Source:

@@ -39,6 +39,10 @@ nb::object make_capsule(std::unique_ptr<Managed, dlpack::call_deleter> tensor) {
 
 }  // namespace
 
+CUstream_st* native_stream(std::uintptr_t handle) noexcept {
+  return handle == 1 ? nullptr : reinterpret_cast<CUstream_st*>(handle);  // NOLINT(performance-no-int-to-ptr)
+}
+
 batch_handle::batch_handle(pipeline::batch rows)
     : index_(rows.index()), rows_(rows.rows()), valid_rows_(rows.valid_rows()), has_mask_(rows.mask() != nullptr) {
   share_ = pipeline::shared_batch(shared(std::move(rows)));
@@ -52,9 +56,7 @@ const pipeline::shared_batch& batch_handle::share() const {
 }
 
 gpu::stream_ref batch_handle::stream_of(std::uintptr_t handle) const {
-  const gpu::device device = share().rows().stream().device();
-  // 1 is CUDA's other name for its legacy default stream.
-  return {device, handle == 1 ? nullptr : reinterpret_cast<CUstream_st*>(handle)};
+  return {share().rows().stream().device(), native_stream(handle)};
 }
 
 nb::bytes batch_handle::row_ids() const {

@@ -12,6 +12,9 @@
 
 namespace penstock::python {
 
+/// Python has streams as numbers; 1 is CUDA's other name for its legacy default stream.
+CUstream_st* native_stream(std::uintptr_t handle) noexcept;
+
 /// The loop's share of a batch. Its tensors have shares of their own. In a forked child nothing is given back: the
 /// threads that would take it are the parent's.
 class batch_handle {

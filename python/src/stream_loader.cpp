@@ -97,8 +97,7 @@ void stream_loader::begin(std::uint64_t epoch, std::uint64_t batch, std::optiona
   const turn mine(*this);
   const pipeline::pipeline& pipe = built();
   pipeline::consume_options options{.stop = stop_.get_token(), .first_batch = batch, .while_waiting = &look_at_signals};
-  if (stream && pipe.device().is_cuda())
-    options.stream = gpu::stream_ref(pipe.device(), reinterpret_cast<CUstream_st*>(*stream == 1 ? 0 : *stream));
+  if (stream && pipe.device().is_cuda()) options.stream = gpu::stream_ref(pipe.device(), native_stream(*stream));
   range_ =
       std::make_unique<pipeline::epoch_range>(pipeline_->epochs(epoch, epochs_of_run(pipe.rows()), std::move(options)));
 }

@@ -53,15 +53,14 @@ def test_an_exception_in_the_loop_ends_the_interpreter_with_its_traceback(small)
 def test_ctrl_c_ends_a_loop(small):
     process = start(
         """
-        print("ready", flush=True)
         try:
+            print("ready", flush=True)
             epoch = 0
             while True:
                 for batch in loader.epoch(epoch):
                     pass
                 epoch += 1
         except KeyboardInterrupt:
-            state = loader.state_dict()
             print("interrupted", sum(len(b.numpy("label")) for b in loader.epoch(0)), flush=True)
         """,
         small,
