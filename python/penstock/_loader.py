@@ -54,6 +54,7 @@ class Loader:
     rank, world_size
                     this process, of so many that share the rows of each epoch; None: those of torch.distributed, where
                     it is initialised. All get the same number of batches: last is then "drop" or "pad"
+    poisoned        for finding mistakes: rows that were given back are overwritten with bytes 0xff (NaN, -1)
 
     Raises BudgetError (with the smallest budgets that would do), DataError, DeviceError, ValueError. One loop at a time;
     a batch belongs to whoever took it until anybody takes the next one. Worker processes are not needed: reading uses all processors without the GIL."""
@@ -75,6 +76,7 @@ class Loader:
         stream: Any = None,
         rank: int | None = None,
         world_size: int | None = None,
+        poisoned: bool = False,
     ) -> None:
         if not isinstance(source, Source):
             raise TypeError(f"a loader reads a penstock.Source, not {type(source).__name__}")
@@ -96,6 +98,7 @@ class Loader:
             "host_memory": _bytes("host_memory", host_memory),
             "rank": _count("rank", rank, 0),
             "world_size": _count("world_size", world_size, 1),
+            "poisoned": bool(poisoned),
         }
         fields = [field.request() for field in source._fields]
         self._core = _core.StreamLoader(fields, list(source._rows), order.request(), options)

@@ -114,6 +114,15 @@ def test_a_batch_is_given_back_when_its_loop_goes_on(make):
     np.testing.assert_array_equal(label, np.arange(64))
 
 
+def test_rows_are_poisoned_only_after_they_were_given_back(make):
+    rows = 0
+    for batch in make(poisoned=True).epoch(0):
+        label = batch.numpy("label")
+        batch.release()
+        assert label[0] == rows  # the array holds them
+        rows += len(label)
+
+
 def test_a_batch_can_be_given_back_early(make):
     batch = next(make().epoch(0))
     batch.release()

@@ -138,6 +138,7 @@ def test_a_loader_is_not_sent_to_other_processes(make):
         pickle.dumps(make())
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of forks beside threads
 def test_a_forked_child_is_refused_by_name(make):
     loader = make()
     loop = loader.epoch(0)

@@ -141,7 +141,8 @@ def test_a_child_of_fork_ends_cleanly(small):
 
 def test_a_forked_child_that_ends_by_itself_does_not_hang(small):
     code = """
-    import os, sys
+    import os, sys, warnings
+    warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
     loop = loader.epoch(0)
     next(loop)
     child = os.fork()
