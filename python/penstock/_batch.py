@@ -6,8 +6,8 @@ import sys
 from typing import TYPE_CHECKING, Any, Iterator
 
 if TYPE_CHECKING:
-    import numpy
-    import numpy.typing
+    import numpy as np
+    import numpy.typing as npt
 
     from ._core import BatchHandle
 
@@ -20,7 +20,7 @@ def stream_handle(stream: Any) -> int | None:
         return stream
     if hasattr(stream, "__cuda_stream__"):
         protocol = stream.__cuda_stream__
-        return (protocol() if callable(protocol) else protocol)[1]
+        return int((protocol() if callable(protocol) else protocol)[1])
     for attribute in ("cuda_stream", "ptr", "handle"):
         if hasattr(stream, attribute):
             return int(getattr(stream, attribute))
@@ -31,7 +31,7 @@ def torch_stream(device: tuple[int, int]) -> int | None:
     """The handle of torch's current stream, where torch is imported and the device is CUDA's."""
     if device[0] != _CUDA or "torch" not in sys.modules:
         return None
-    return sys.modules["torch"].cuda.current_stream(device[1]).cuda_stream
+    return int(sys.modules["torch"].cuda.current_stream(device[1]).cuda_stream)
 
 
 class Field:
@@ -92,7 +92,7 @@ class Field:
             raise ValueError(f"rows on the host have no stream, and {stream!r} was given")
         return self._handle.capsule(self._key, consumer, max_version is not None and max_version[0] >= 1)
 
-    def numpy(self) -> numpy.ndarray[Any, Any]:
+    def numpy(self) -> np.ndarray[Any, Any]:
         """A NumPy array of these rows, on the host. It keeps the batch held as long as it lives."""
         import numpy
 
@@ -102,7 +102,7 @@ class Field:
             raise TypeError(f"NumPy has no bfloat16, the type of field '{self._name}'; read it as float32")
         return numpy.from_dlpack(self)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray[Any, Any]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         array = self.numpy()
         if dtype is not None and array.dtype != dtype:
             if copy is False:
@@ -192,7 +192,7 @@ class Batch:
             return None
         return Field(self._handle, "mask", "uint8", (self._handle.rows,), self._device, None)
 
-    def numpy(self, name: str) -> numpy.ndarray[Any, Any]:
+    def numpy(self, name: str) -> np.ndarray[Any, Any]:
         """batch[name].numpy()"""
         return self[name].numpy()
 
@@ -208,7 +208,7 @@ class Batch:
         """batch[name].cupy()"""
         return self[name].cupy()
 
-    def row_ids(self) -> numpy.typing.NDArray[numpy.uint64]:
+    def row_ids(self) -> npt.NDArray[np.uint64]:
         """Numbers in the source of the valid rows, computed when asked."""
         import numpy
 

@@ -172,7 +172,8 @@ class Loader:
     def state_dict(self) -> dict[str, Any]:
         """Where the loop is, with all that decides which rows follow: plain values, for torch.save() or JSON. The batch in
         hand counts as done."""
-        return json.loads(self._core.state(*self._position))
+        state: dict[str, Any] = json.loads(self._core.state(*self._position))
+        return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on where `state` was taken: the next loop over that epoch sees the batches that were left, the same

@@ -9,7 +9,7 @@ class _Described:
     __slots__ = ("_values", "_text")
 
     def __init__(self, values: dict[str, Any]) -> None:
-        self._text = values.pop("text")
+        self._text: str = values.pop("text")
         self._values = values
 
     def as_dict(self) -> dict[str, Any]:
