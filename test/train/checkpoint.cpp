@@ -140,6 +140,80 @@ BOOST_AUTO_TEST_CASE(what_is_no_whole_checkpoint_is_refused) {
   BOOST_CHECK_THROW(run.trainer.resume(data.path("cut.h5")), io::error);
 }
 
+BOOST_AUTO_TEST_CASE(a_flipped_byte_is_refused_in_a_sentence_or_changes_nothing) {
+  const training_file data;
+  const auto whole = data.path("c.h5"), flipped = data.path("flipped.h5");
+  training_run run(data, small_trainer());
+  run.trainer.normalise_from(run.planned.training);
+  run.trainer.train_epoch(run.planned.training);
+  run.trainer.save(whole);
+  const auto saved = run.weights();
+  const auto bytes = std::filesystem::file_size(whole);
+  constexpr std::uintmax_t stride = 41;  // shares no factor with what HDF5 aligns
+  std::size_t refused = 0, same = 0;
+  for (std::uintmax_t at = 0; at < bytes; at += stride) {
+    std::filesystem::copy_file(whole, flipped, std::filesystem::copy_options::overwrite_existing);
+    {
+      std::fstream file(flipped, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekg(static_cast<std::streamoff>(at));
+      const int byte = file.get();
+      file.seekp(static_cast<std::streamoff>(at));
+      file.put(static_cast<char>(byte ^ 0x10));
+    }
+    try {
+      run.trainer.resume(flipped);
+      ++same;
+    } catch (const penstock::error& e) {
+      ++refused;
+      const std::string text = e.what();
+      if (text.find("flipped.h5") == std::string::npos || text.find('\n') != std::string::npos)
+        BOOST_ERROR("byte " << at << ": " << text);
+    }
+    if (!test::same_bits<float>(run.weights(), saved)) BOOST_ERROR("byte " << at << " changed a weight silently");
+  }
+  BOOST_TEST_MESSAGE(refused << " flipped bytes refused, " << same << " without effect");
+  BOOST_TEST(refused > same);
+}
+
+BOOST_AUTO_TEST_CASE(a_checkpoint_cut_anywhere_is_refused_in_a_sentence) {
+  const training_file data;
+  training_run run(data, small_trainer());
+  run.trainer.save(data.path("c.h5"));
+  const auto bytes = std::filesystem::file_size(data.path("c.h5"));
+  for (const auto left : {bytes - 1, bytes - 600, bytes * 3 / 4, bytes / 3, std::uintmax_t{97}, std::uintmax_t{0}}) {
+    std::filesystem::copy_file(data.path("c.h5"), data.path("cut.h5"),
+                               std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::resize_file(data.path("cut.h5"), left);
+    BOOST_CHECK_EXCEPTION(run.trainer.resume(data.path("cut.h5")), penstock::error, [](const penstock::error& e) {
+      return std::string(e.what()).find("cut.h5") != std::string::npos;
+    });
+  }
+}
+
+BOOST_AUTO_TEST_CASE(other_data_or_another_order_is_refused_with_both_sides_before_a_step) {
+  const training_file data;
+  {
+    training_run run(data, small_trainer());
+    run.trainer.train_epoch(run.planned.training);
+    run.trainer.save(data.path("c.h5"));
+  }
+  const gpu::device host = gpu::device::host();
+  constexpr std::uint64_t other_seed = 9;  // training_file's own is 5
+  auto opened = data.open(small_trainer().stage.rows, pipeline::last_batch::pad, other_seed);
+  const auto plan = opened.plan(host, {});
+  auto other = std::move(opened).build(plan, std::make_shared<gpu::memory>(host, plan.ledger));
+  training_run run(data, small_trainer());
+  run.trainer.resume(data.path("c.h5"));
+  const auto before = run.weights();
+  BOOST_CHECK_EXCEPTION(run.trainer.train_epoch(other), train::error, [&](const train::error& e) {
+    const std::string text = e.what();
+    return text.find("seed 9") != std::string::npos && text.find("seed 5") != std::string::npos &&
+           text.find("1000 rows of data.h5:/x with data.h5:/label") != std::string::npos;
+  });
+  BOOST_TEST(test::same_bits<float>(run.weights(), before));
+  BOOST_TEST(run.trainer.train_epoch(run.planned.training).complete);
+}
+
 BOOST_AUTO_TEST_CASE(a_failing_disk_leaves_the_older_checkpoint) {
   const training_file data;
   training_run run(data, small_trainer());

@@ -1,5 +1,7 @@
 #include "checkpoint.hpp"
 
+#include "checksum.hpp"
+
 #include <penstock/io/attribute.hpp>
 #include <penstock/io/row_reader.hpp>
 #include <penstock/io/writer.hpp>
@@ -17,8 +19,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int format_version = 2;
+constexpr int format_version = 3;
 constexpr const char* attribute_name = "penstock";
+constexpr const char* checksum_name = "penstock_checksum";  // of the attribute's text, which has those of the datasets
 constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 
 json to_json(const metrics& m) {
@@ -60,23 +63,44 @@ void for_each_piece(const state_item& item, F f) {
   for (std::uint64_t first = 0; first < item.shape[0]; first += most) f(first, std::min(most, item.shape[0] - first));
 }
 
-void write_doubles(io::writer& to, const char* path, const std::vector<double>& values) {
+std::string to_text(const checksum& sum) { return fmt::format("{:016x}", sum.value()); }
+
+std::string checksum_of(std::span<const std::byte> bytes) {
+  checksum sum;
+  sum.add(bytes);
+  return to_text(sum);
+}
+
+/// Gives the checksum.
+std::string write_doubles(io::writer& to, const char* path, const std::vector<double>& values) {
   to.create(path, type::float64, {values.size()});
   to.write_rows(path, 0, values.size(), std::as_bytes(std::span(values)));
+  return checksum_of(std::as_bytes(std::span(values)));
 }
 
 [[noreturn]] void refuse(const std::filesystem::path& file, const std::string& sentence) {
   throw error(fmt::format("{}: {}", file.string(), sentence), {.file = file.string()});
 }
 
+void check_sum(const std::filesystem::path& file, const std::string& what, const std::string& found,
+               const std::string& written) {
+  if (found != written)
+    refuse(file, fmt::format("{} is damaged (its checksum is {}, and was {} when it was written); take another "
+                             "checkpoint",
+                             what, found, written));
+}
+
 json read_attributes(const std::filesystem::path& file) {
   const auto text = io::read_attribute(file, "/", attribute_name);
   if (!text) refuse(file, "it is no checkpoint of Penstock (its root has no attribute 'penstock')");
   const json there = json::parse(*text, nullptr, false);
-  if (there.is_discarded() || !there.contains("format")) refuse(file, "its attribute 'penstock' is damaged");
+  if (there.is_discarded() || !there.is_object() || !there.contains("format"))
+    refuse(file, "its attribute 'penstock' is damaged; take another checkpoint");
   if (there.at("format") != format_version)
     refuse(file, fmt::format("its format is {}, and this version of Penstock reads {}", there.at("format").dump(),
                              format_version));
+  check_sum(file, "its attribute 'penstock'", checksum_of(std::as_bytes(std::span(*text))),
+            io::read_attribute(file, "/", checksum_name).value_or("missing"));
   return there;
 }
 
@@ -93,10 +117,12 @@ io::row_reader open_item(const std::filesystem::path& file, const std::string& p
   return reader;
 }
 
-std::vector<double> read_doubles(const std::filesystem::path& file, const char* path, std::size_t count) {
+std::vector<double> read_doubles(const std::filesystem::path& file, const char* path, std::size_t count,
+                                 const json& sums) {
   const io::row_reader reader = open_item(file, path, type::float64, {count});
   std::vector<double> values(count);
   reader.read(0, count, std::as_writable_bytes(std::span(values)));
+  check_sum(file, path, checksum_of(std::as_bytes(std::span(values))), sums.at(path));
   return values;
 }
 
@@ -109,22 +135,35 @@ void check_identity(const std::filesystem::path& file, const json& there, const 
                                name, other.contains(name) ? other.at(name).dump() : "missing", value.dump()));
 }
 
-/// Everything is opened and compared before anything is written.
-input_statistics read_items(const std::filesystem::path& file, const std::vector<state_item>& items, std::size_t inputs,
-                            const item_writer& write) {
+/// Calls f(offset, bytes) for the pieces of an item.
+template <class F>
+void read_pieces(const io::row_reader& from, const state_item& item, F f) {
+  std::vector<std::byte> piece;
+  const std::size_t bytes = row_bytes(item);
+  for_each_piece(item, [&](std::uint64_t first, std::uint64_t rows) {
+    piece.resize(rows * bytes);
+    from.read(first, rows, piece);
+    f(first * bytes, piece);
+  });
+}
+
+/// Everything is opened and compared, and its checksum is right, before anything is written: so it is read twice.
+input_statistics read_items(const std::filesystem::path& file, const json& there, const std::vector<state_item>& items,
+                            std::size_t inputs, const item_writer& write) {
+  const json& sums = there.at("checksums");
   std::vector<io::row_reader> readers;
   for (const state_item& item : items) readers.push_back(open_item(file, item.path, item.element, item.shape));
-  input_statistics statistics{read_doubles(file, "/normalisation/mean", inputs),
-                              read_doubles(file, "/normalisation/deviation", inputs)};
-  std::vector<std::byte> piece;
+  input_statistics statistics{read_doubles(file, "/normalisation/mean", inputs, sums),
+                              read_doubles(file, "/normalisation/deviation", inputs, sums)};
   for (std::size_t n = 0; n < readers.size(); ++n) {
-    const std::size_t bytes = row_bytes(items[n]);
-    for_each_piece(items[n], [&](std::uint64_t first, std::uint64_t rows) {
-      piece.resize(rows * bytes);
-      readers[n].read(first, rows, piece);
-      write(items[n], first * bytes, piece.data(), piece.size());
-    });
+    checksum sum;
+    read_pieces(readers[n], items[n], [&](std::size_t, const std::vector<std::byte>& piece) { sum.add(piece); });
+    check_sum(file, items[n].path, to_text(sum), sums.at(items[n].path));
   }
+  for (std::size_t n = 0; n < readers.size(); ++n)
+    read_pieces(readers[n], items[n], [&](std::size_t offset, const std::vector<std::byte>& piece) {
+      write(items[n], offset, piece.data(), piece.size());
+    });
   return statistics;
 }
 
@@ -162,7 +201,7 @@ input_statistics load_weights(const std::filesystem::path& file, const mlp_optio
   const predictor_options there = read_model(file);
   if (!(there.model == model))
     refuse(file, fmt::format("its model is {}, and this one {}", to_text(there.model), to_text(model)));
-  return read_items(file, items, model.inputs, write);
+  return read_items(file, read_attributes(file), items, model.inputs, write);
 }
 
 void save_checkpoint(const std::filesystem::path& file, stage& from, const trainer_options& options, const position& at,
@@ -170,17 +209,22 @@ void save_checkpoint(const std::filesystem::path& file, stage& from, const train
   const train::progress now = from.progress();
   io::writer to(file, std::move(faults));
   std::vector<std::byte> piece;
+  json sums;
   for (const state_item& item : from.state()) {
+    checksum sum;
     to.create(item.path, item.element, item.shape);
     const std::size_t bytes = row_bytes(item);
     for_each_piece(item, [&](std::uint64_t first, std::uint64_t rows) {
       piece.resize(rows * bytes);
       from.read_state(item, first * bytes, piece.data(), piece.size());
       to.write_rows(item.path, first, rows, piece);
+      sum.add(piece);
     });
+    sums[item.path] = to_text(sum);
   }
-  write_doubles(to, "/normalisation/mean", from.normalisation().mean);
-  write_doubles(to, "/normalisation/deviation", from.normalisation().deviation);
+  for (const auto& [path, values] : {std::pair{"/normalisation/mean", &from.normalisation().mean},
+                                     std::pair{"/normalisation/deviation", &from.normalisation().deviation}})
+    sums[path] = write_doubles(to, path, *values);
   const json attributes = {{"format", format_version},
                            {"identity", identity_of(options)},
                            {"inputs", options.stage.model.inputs},
@@ -195,12 +239,15 @@ void save_checkpoint(const std::filesystem::path& file, stage& from, const train
                            {"epoch", at.epoch},
                            {"next_row", at.next_batch * options.stage.rows},
                            {"training", to_json(at.training)},
-                           {"rows", at.rows},
+                           {"source", at.source},
+                           {"checksums", sums},
                            {"steps", now.steps},
                            {"skipped", now.skipped},
                            {"loss_scale", now.loss_scale},
                            {"clean_steps", now.clean_steps}};
-  to.attribute("/", attribute_name, attributes.dump(2));
+  const std::string text = attributes.dump(2);
+  to.attribute("/", attribute_name, text);
+  to.attribute("/", checksum_name, checksum_of(std::as_bytes(std::span(text))));
   to.commit();
 }
 
@@ -215,9 +262,9 @@ position load_checkpoint(const std::filesystem::path& file, stage& to, const tra
     const position at{.epoch = there.at("epoch"),
                       .next_batch = next_row / options.stage.rows,
                       .training = metrics_of(there.at("training")),
-                      .rows = there.at("rows")};
+                      .source = there.at("source")};
     const input_statistics statistics =
-        read_items(file, to.state(), options.stage.model.inputs,
+        read_items(file, there, to.state(), options.stage.model.inputs,
                    [&](const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes) {
                      to.write_state(item, offset, from, bytes);
                    });

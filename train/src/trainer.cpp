@@ -61,6 +61,24 @@ batch_rows rows_of(const pipeline::batch& batch, const trainer_options& options)
   return rows;
 }
 
+/// The file (its folder may change) and dataset of a field, from its first row to its last.
+std::string stored_in(const pipeline::pipeline& data, const std::string& field) {
+  const auto name = [&](std::uint64_t row) {
+    const auto place = data.place_of(field, row);
+    return place ? fmt::format("{}:{}", std::filesystem::path(place->file).filename().string(), place->dataset)
+                 : "made by a transform";
+  };
+  if (data.rows() == 0) return "nothing";
+  const std::string first = name(0), last = name(data.rows() - 1);
+  return first == last ? first : fmt::format("{} to {}", first, last);
+}
+
+/// What the order of rows, and so the bits of a run, depend on.
+std::string source_of(const pipeline::pipeline& data, const trainer_options& options) {
+  return fmt::format("{} rows of {} with {}, {}", data.rows(), stored_in(data, options.x),
+                     stored_in(data, options.label), data.row_order().description());
+}
+
 std::string bad_target(const stage_options& stage) {
   const std::size_t classes = classes_of(stage.loss, stage.model.outputs);
   if (stage.targets != target::values) {
@@ -114,11 +132,14 @@ void trainer::normalise_from(pipeline::pipeline& training, std::stop_token stop)
 }
 
 epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_token stop, const observer& watch) {
-  if (position_.rows != 0 && position_.rows != training.rows() && position_.next_batch != 0)
+  const std::string source = source_of(training, options_);
+  if ((resumed_ || position_.next_batch != 0) && !position_.source.empty() && position_.source != source)
     throw error(
-        fmt::format("the training set has {} rows, and the epoch under way began with {}; go on with the same data",
-                    training.rows(), position_.rows));
-  position_.rows = training.rows();
+        fmt::format("the training set is {}, and this run began with {}; go on with the same data and order, "
+                    "or start afresh",
+                    source, position_.source));
+  position_.source = source;
+  resumed_ = false;
   const auto start = clock::now();
   const double rate = learning_rate(options_.stage.optimizer);
   const std::uint64_t steps_per_epoch = (training.batches_per_epoch() + options_.accumulate - 1) / options_.accumulate;
@@ -161,8 +182,7 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
   note(stage_.progress());
   position_.training = done.training;
   done.complete = !stopped && position_.next_batch == done.batches_per_epoch;
-  if (done.complete)
-    position_ = {.epoch = position_.epoch + 1, .next_batch = 0, .training = {}, .rows = training.rows()};
+  if (done.complete) position_ = {.epoch = position_.epoch + 1, .next_batch = 0, .training = {}, .source = source};
   if (watch) watch(done);
   return done;
 }
@@ -183,6 +203,9 @@ void trainer::save(const std::filesystem::path& file, fault_seam faults) {
   save_checkpoint(file, stage_, options_, position_, std::move(faults));
 }
 
-void trainer::resume(const std::filesystem::path& file) { position_ = load_checkpoint(file, stage_, options_); }
+void trainer::resume(const std::filesystem::path& file) {
+  position_ = load_checkpoint(file, stage_, options_);
+  resumed_ = true;
+}
 
 }  // namespace penstock::train

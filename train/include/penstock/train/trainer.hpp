@@ -41,8 +41,8 @@ struct epoch_progress {
 struct position {
   std::uint64_t epoch = 0;
   std::uint64_t next_batch = 0;
-  metrics training{};      ///< of the epoch under way
-  std::uint64_t rows = 0;  ///< of the training set; 0: not known yet
+  metrics training{};    ///< of the epoch under way
+  std::string source{};  ///< the training set and its order, in words; empty: not known yet
 };
 
 /// The training loop: takes batches of pipelines through a stage, epoch by epoch, and keeps its place. What it meets (a
@@ -58,7 +58,9 @@ class trainer {
   /// Takes mean and deviation of the inputs from one pass over the training set. Throws pipeline::stopped on request.
   void normalise_from(pipeline::pipeline& training, std::stop_token stop = {});
   /// Trains until the epoch's end, from where it stands. A stop is obeyed between steps: the result is not complete
-  /// then, and the next call goes on. Throws train::error with the row at fault, pipeline errors as they are.
+  /// then, and the next call goes on. Throws train::error with the row at fault, pipeline errors as they are; and
+  /// train::error that names both sides where a resumed run, or an epoch under way, is given other data or another
+  /// order of its rows (files may have moved to another folder).
   epoch_progress train_epoch(pipeline::pipeline& training, std::stop_token stop = {}, const observer& watch = {});
   /// Loss and other metrics over one epoch of a pipeline, without gradients.
   metrics evaluate(pipeline::pipeline& testing, std::stop_token stop = {});
@@ -67,7 +69,8 @@ class trainer {
   /// plain datasets: /model/layer0/weight ... Throws io::error.
   void save(const std::filesystem::path& file, fault_seam faults = {});
   /// Goes on from a checkpoint as if it had never stopped. Throws io::error, and train::error that names both sides
-  /// where the checkpoint is of another model, optimizer, seed or step size; nothing is changed then.
+  /// where the checkpoint is of another model, optimizer, seed or step size, or is damaged (it carries checksums);
+  /// nothing is changed then.
   void resume(const std::filesystem::path& file);
 
   const trainer_options& options() const noexcept { return options_; }
@@ -83,6 +86,7 @@ class trainer {
   trainer_options options_;
   train::stage stage_;
   train::position position_;
+  bool resumed_ = false;  ///< and no epoch has begun since
   confusion_matrix confusion_;
 };
 
