@@ -8,8 +8,12 @@ namespace examples {
 namespace ps = penstock;
 
 prediction_file::prediction_file(const std::string& file, std::string dataset, std::uint64_t rows, std::size_t columns,
-                                 ps::type element, bool classes)
-    : writer_(file), dataset_(std::move(dataset)), columns_(columns), element_(element), classes_(classes) {
+                                 ps::type element, bool classes, ps::fault_seam faults)
+    : writer_(file, std::move(faults)),
+      dataset_(std::move(dataset)),
+      columns_(columns),
+      element_(element),
+      classes_(classes) {
   if (classes)
     writer_.create(dataset_, ps::type::int32, {rows});
   else

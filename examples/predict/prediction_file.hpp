@@ -1,5 +1,6 @@
 #pragma once
 
+#include <penstock/fault.hpp>
 #include <penstock/io/writer.hpp>
 #include <penstock/type.hpp>
 
@@ -14,9 +15,10 @@ namespace examples {
 /// The file of predictions: written as they come beside its name, and renamed when it is whole.
 class prediction_file {
  public:
-  /// `classes`: the column of the largest value is written, or for one column whether it is at least a half.
+  /// `classes`: the column of the largest value is written, or for one column whether it is at least a half. `faults`:
+  /// for tests.
   prediction_file(const std::string& file, std::string dataset, std::uint64_t rows, std::size_t columns,
-                  penstock::type element, bool classes);
+                  penstock::type element, bool classes, penstock::fault_seam faults = {});
   /// Rows [first_row, first_row + count) of `element`.
   void write(std::uint64_t first_row, std::size_t count, std::span<const std::byte> values);
   void commit() { writer_.commit(); }

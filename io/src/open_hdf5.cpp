@@ -27,14 +27,6 @@ std::string explain(const std::string& messages) {
 
 }  // namespace
 
-property_id read_access() {
-  const library_guard guard;
-  property_id access(checked(H5Pcreate(H5P_FILE_ACCESS), "file access properties cannot be made"));
-  checked(H5Pset_fapl_sec2(access.native()), "the POSIX file driver cannot be set");
-  checked(H5Pset_file_locking(access.native(), false, true), "file locking cannot be turned off");
-  return access;
-}
-
 file_id open_hdf5(const std::filesystem::path& path) {
   const library_guard guard;
   const property_id access = read_only_access();

@@ -17,9 +17,6 @@ struct file_identity {
 /// Opens the file for reading, without locks (read_driver.hpp says how). Throws failure with one sentence.
 file_id open_hdf5(const std::filesystem::path& path);
 
-/// File access properties of files that we write: libhdf5's POSIX driver, without locking.
-property_id read_access();
-
 /// The file as it is now. Throws failure where it is missing, not readable or no regular file.
 file_identity identify(const std::filesystem::path& path);
 

@@ -1,5 +1,6 @@
 #include "native_type.hpp"
 #include "open_hdf5.hpp"
+#include "write_driver.hpp"
 
 #include <penstock/io/error.hpp>
 #include <penstock/io/writer.hpp>
@@ -73,6 +74,7 @@ struct writer::impl {
   fs::path path;
   fs::path temporary;
   fault_seam faults;
+  write_outcome outcome;
   file_id file;
   std::map<std::string, dataset_entry, std::less<>> datasets;
 
@@ -90,6 +92,22 @@ struct writer::impl {
   void ask(fault_site site, std::uint64_t offset, std::size_t bytes) const {
     if (!faults) return;
     if (const fault f = faults->before(site, path.native(), offset, bytes); f.error != 0) refuse(f.error);
+  }
+  /// After calls of libhdf5, which does not know of writes that failed.
+  void check_writes() const {
+    if (outcome.error != 0) refuse(outcome.error);
+  }
+  /// libhdf5's own errors after a write that failed are but its consequences.
+  template <class F>
+  void written(F&& call) {
+    check_writes();
+    try {
+      call();
+    } catch (const failure&) {
+      check_writes();
+      throw;
+    }
+    check_writes();
   }
   [[noreturn]] static void refuse(int code) {
     throw failure(fmt::format("it cannot be written ({}); check the folder's permissions and the free space",
@@ -131,7 +149,8 @@ void writer::impl::open() {
   }
   ::close(descriptor);
   const library_guard guard;
-  const property_id access = read_access();
+  outcome = {.path = path.native(), .faults = faults, .error = 0};
+  const property_id access = write_access(outcome);
   file.reset(
       checked(H5Fcreate(temporary.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.native()), "it cannot be created"));
 }
@@ -218,8 +237,10 @@ void writer::impl::commit() {
   {
     const library_guard guard;
     checked(H5Fflush(file.native(), H5F_SCOPE_GLOBAL), "it cannot be flushed; check the free space");
+    check_writes();
     datasets.clear();
     checked(H5Fclose(file.release()), "it cannot be closed; check the free space");
+    check_writes();
   }
   ask(fault_site::sync_file, 0, 0);
   if (const int code = sync_to_disk(temporary, O_RDONLY)) refuse(code);
@@ -234,7 +255,7 @@ void writer::impl::commit() {
 writer::writer(std::filesystem::path path, fault_seam faults) : impl_(std::make_unique<impl>()) {
   impl_->path = std::move(path);
   impl_->faults = std::move(faults);
-  with_context(impl_->context(), [&] { impl_->open(); });
+  with_context(impl_->context(), [&] { impl_->written([&] { impl_->open(); }); });
 }
 writer::writer(writer&&) noexcept = default;
 writer& writer::operator=(writer&&) noexcept = default;
@@ -243,7 +264,8 @@ writer::~writer() = default;
 void writer::create(std::string_view dataset_path, type element, const std::vector<std::uint64_t>& shape,
                     const create_options& options) {
   if (!impl_->file) throw std::invalid_argument("the writer is committed already");
-  with_context(impl_->context(dataset_path), [&] { impl_->create(dataset_path, element, shape, options); });
+  with_context(impl_->context(dataset_path),
+               [&] { impl_->written([&] { impl_->create(dataset_path, element, shape, options); }); });
 }
 
 void writer::write_rows(std::string_view dataset_path, std::uint64_t first_row, std::uint64_t count,
@@ -256,7 +278,8 @@ void writer::write_rows(std::string_view dataset_path, std::uint64_t first_row, 
     throw std::invalid_argument(
         fmt::format("{} bytes for {} rows of {} bytes of dataset {}", bytes.size(), count, to.row_bytes, dataset_path));
   if (bytes.empty()) return;
-  with_context(impl_->context(dataset_path, {first_row, count}), [&] { impl_->write(to, first_row, count, bytes); });
+  with_context(impl_->context(dataset_path, {first_row, count}),
+               [&] { impl_->written([&] { impl_->write(to, first_row, count, bytes); }); });
 }
 
 void writer::write_encoded_chunk(std::string_view dataset_path, std::uint64_t first_row, std::uint32_t skipped_filters,
@@ -268,17 +291,18 @@ void writer::write_encoded_chunk(std::string_view dataset_path, std::uint64_t fi
     throw std::invalid_argument(fmt::format("no chunk of dataset {} begins at row {}: it has {} rows in chunks of {}",
                                             dataset_path, first_row, to.shape[0], to.chunk[0]));
   with_context(impl_->context(dataset_path, {first_row, std::min(to.chunk[0], to.shape[0] - first_row)}),
-               [&] { impl_->write_encoded(to, first_row, skipped_filters, encoded); });
+               [&] { impl_->written([&] { impl_->write_encoded(to, first_row, skipped_filters, encoded); }); });
 }
 
 void writer::attribute(std::string_view object_path, std::string_view name, std::string_view text) {
   if (!impl_->file) throw std::invalid_argument("the writer is committed already");
-  with_context(impl_->context(object_path), [&] { impl_->attribute(object_path, name, text); });
+  with_context(impl_->context(object_path),
+               [&] { impl_->written([&] { impl_->attribute(object_path, name, text); }); });
 }
 
 void writer::commit() {
   if (!impl_->file) throw std::invalid_argument("the writer is committed already");
-  with_context(impl_->context(), [&] { impl_->commit(); });
+  with_context(impl_->context(), [&] { impl_->written([&] { impl_->commit(); }); });
 }
 
 }  // namespace penstock::io

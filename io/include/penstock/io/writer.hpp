@@ -28,7 +28,8 @@ struct create_options {
 /// and std::invalid_argument for an argument that contradicts itself or the dataset.
 class writer {
  public:
-  /// `faults` is asked at open_file, write_file, sync_file and rename_file.
+  /// `faults` is asked at open_file, write_file (when rows come, and before each write of the system), sync_file and
+  /// rename_file.
   explicit writer(std::filesystem::path path, fault_seam faults = {});
   writer(writer&&) noexcept;
   writer& operator=(writer&&) noexcept;

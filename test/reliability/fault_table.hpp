@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace penstock::test {
+
+/// How one run under a fault ended.
+struct outcome {
+  std::string name;      ///< "pipeline::error (read)", "right rows", ...
+  std::string sentence;  ///< of the exception; empty where there was none
+
+  bool says(std::string_view words) const { return sentence.find(words) != std::string::npos; }
+};
+
+/// Runs `work` and names how it ended: the exception's type and stage, or what `work` returned.
+outcome outcome_of(const std::function<std::string()>& work);
+
+/// Stage x fault -> how often each outcome came. Printed when the test program ends.
+class fault_table {
+ public:
+  static fault_table& of_this_program();
+  void note(const std::string& stage, const std::string& fault, const outcome& how);
+  ~fault_table();
+  fault_table(const fault_table&) = delete;
+  fault_table& operator=(const fault_table&) = delete;
+
+ private:
+  fault_table() = default;
+  struct row {
+    std::string stage, fault;
+    std::map<std::string, int> outcomes;
+  };
+  std::vector<row> rows_;
+};
+
+/// One kind of fault at one stage, tried at many positions.
+struct fault_case {
+  std::string stage;
+  std::string fault;
+  /// Does the run with the fault at the n-th use, and says how it ended.
+  std::function<outcome(std::int64_t n)> run;
+  /// Whether the fault took place in the run just done.
+  std::function<bool()> happened;
+  /// Whether it may end so.
+  std::function<bool(const outcome&)> expected;
+  /// Does what a user would do next, on a world that is healthy again; it must succeed.
+  std::function<void()> afterwards = [] {};
+  std::int64_t most = 200;  ///< positions: each of the first 16, then in growing steps
+};
+
+/// Tries the case at every position until the fault no longer takes place. Each is watched for hangs, must end as
+/// expected and give back what it held.
+void try_positions(const fault_case& what);
+
+}  // namespace penstock::test

@@ -1,0 +1,51 @@
+"""Kills penstock-train with SIGKILL at random moments, resumes it each time, and compares what comes out in the end with
+a run that nobody disturbed, bit by bit: kill.py FOLDER_OF_PROGRAMS [KILLS [SEED]]"""
+
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import time
+
+from training import state_of, training
+
+
+def main(programs, kills=20, seed=1):
+    chance = random.Random(int(seed))
+    with tempfile.TemporaryDirectory() as folder:
+        run = training(programs, folder, rows=20000)
+        checkpoint = pathlib.Path(folder) / "state.h5"
+        began = time.monotonic()
+        undisturbed = run.start(checkpoint)
+        _, errors = undisturbed.communicate(timeout=300)
+        assert undisturbed.returncode == 0, errors
+        seconds = time.monotonic() - began
+        expected = state_of(checkpoint)
+        checkpoint.unlink()
+
+        killed = resumed = whole_runs = 0
+        while killed < int(kills) or checkpoint.exists():
+            resumed += checkpoint.exists()
+            # The last run is left alone, so that it ends; the others live for up to one and a half epochs.
+            moment = chance.uniform(0, seconds / 4) if killed < int(kills) else 300
+            running = run.start(checkpoint)
+            try:
+                _, errors = running.communicate(timeout=moment)
+            except subprocess.TimeoutExpired:
+                running.kill()
+                running.communicate()
+                killed += 1
+                continue
+            assert running.returncode == 0, f"after {killed} kills: {errors}"
+            assert state_of(checkpoint) == expected, f"after {killed} kills: other bits than the undisturbed run"
+            whole_runs += 1
+            checkpoint.unlink()
+        left = len(list(pathlib.Path(folder).glob("*.partial-*")))
+    assert whole_runs > 0
+    print(f"{killed} kills, {resumed} resumes, {whole_runs} runs to the end: all with the bits of the undisturbed one; "
+          f"{left} partial files left by kills within a save")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <penstock/fault.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace penstock::test {
+
+/// Lets one use of a site fail, the n-th since arm(), and counts the uses. Reads that succeed can be changed, too.
+class nth_use final : public fault_injector {
+ public:
+  using damage = std::function<void(std::span<std::byte>)>;
+
+  nth_use(fault_site site, fault what) : site_(site), what_(what) {}
+  /// The n-th read that succeeds is changed.
+  explicit nth_use(damage change) : site_(fault_site::read_file), change_(std::move(change)) {}
+
+  void arm(std::int64_t n) { left_ = n, happened_ = false; }
+  void disarm() { left_ = -1; }
+  bool happened() const { return happened_; }
+
+  fault before(fault_site site, std::string_view, std::uint64_t, std::size_t) override {
+    return !change_ && site == site_ && is_due() ? what_ : fault{};
+  }
+  void after_read(std::string_view, std::uint64_t, std::span<std::byte> bytes) override {
+    if (change_ && is_due()) change_(bytes);
+  }
+
+ private:
+  bool is_due() {
+    if (left_ < 0 || left_-- != 0) return false;
+    happened_ = true;
+    return true;
+  }
+
+  fault_site site_;
+  fault what_{};
+  damage change_;
+  std::atomic<std::int64_t> left_{-1};
+  std::atomic<bool> happened_{false};
+};
+
+}  // namespace penstock::test

@@ -1,0 +1,160 @@
+// Files that Penstock writes are there whole or not at all, whatever fails while they are written.
+
+#include "../../examples/predict/prediction_file.hpp"
+#include "../train/training_file.hpp"
+#include "fault_table.hpp"
+#include "nth_use.hpp"
+
+#include <sys/resource.h>
+
+#include <boost/test/unit_test.hpp>
+
+#include <cerrno>
+#include <csignal>
+#include <fstream>
+#include <iterator>
+
+namespace io = penstock::io;
+namespace fs = std::filesystem;
+using namespace penstock::test;
+
+namespace {
+
+std::string contents(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+std::size_t files_in(const fs::path& folder) {
+  return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+}
+
+/// While it lives, the system lets no file grow beyond `bytes`: writes fail inside libhdf5, with EFBIG.
+class file_size_limit {
+ public:
+  explicit file_size_limit(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    handler_ = ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit now{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &now);
+  }
+  ~file_size_limit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    ::signal(SIGXFSZ, handler_);
+  }
+  file_size_limit(const file_size_limit&) = delete;
+  file_size_limit& operator=(const file_size_limit&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int) = SIG_DFL;
+};
+
+/// A folder with one good file; writing it anew fails, and the good one must stay, alone and as it was.
+struct output {
+  std::string stage;
+  fs::path file;
+  std::function<void(penstock::fault_seam)> write;  ///< writes `file` anew
+};
+
+bool names_file_and_cause(const outcome& how) {
+  return how.name == "io::error" && how.says(".h5") && how.says("space");
+}
+
+void check_that_only_the_old_one_is_there(const output& to, const std::string& before, std::size_t files) {
+  BOOST_TEST((contents(to.file) == before), "the file that was there has changed");
+  BOOST_TEST(files_in(to.file.parent_path()) == files, "something is left beside it");
+}
+
+void try_seam(const output& to, const std::string& fault, penstock::fault_site site, int error) {
+  const std::string before = contents(to.file);
+  const std::size_t files = files_in(to.file.parent_path());
+  const auto faults = std::make_shared<nth_use>(site, penstock::fault{.error = error});
+  try_positions({.stage = to.stage,
+                 .fault = fault,
+                 .run =
+                     [&](std::int64_t n) {
+                       faults->arm(n);
+                       const outcome how = outcome_of([&] {
+                         to.write(faults);
+                         return "written";
+                       });
+                       faults->disarm();
+                       if (faults->happened()) check_that_only_the_old_one_is_there(to, before, files);
+                       return how;
+                     },
+                 .happened = [&] { return faults->happened(); },
+                 .expected = names_file_and_cause});
+}
+
+void try_all_sites(const output& to) {
+  try_seam(to, "open: EACCES", penstock::fault_site::open_file, EACCES);
+  try_seam(to, "write: ENOSPC", penstock::fault_site::write_file, ENOSPC);
+  try_seam(to, "write: EIO", penstock::fault_site::write_file, EIO);
+  try_seam(to, "fsync: EIO", penstock::fault_site::sync_file, EIO);
+  try_seam(to, "rename: EIO", penstock::fault_site::rename_file, EIO);
+}
+
+/// The system itself refuses more bytes, at many sizes: what fails is a write inside libhdf5.
+void try_full_disk(const output& to) {
+  const std::string before = contents(to.file);
+  const std::size_t files = files_in(to.file.parent_path());
+  bool happened = false;
+  constexpr std::int64_t steps = 24;
+  try_positions({.stage = to.stage,
+                 .fault = "the disk is full",
+                 .run =
+                     [&](std::int64_t n) {
+                       const auto limit = before.size() * static_cast<std::size_t>(n) / steps;
+                       happened = limit < before.size();
+                       const outcome how = outcome_of([&] {
+                         const file_size_limit full(limit);
+                         to.write(nullptr);
+                         return "written";
+                       });
+                       if (happened) check_that_only_the_old_one_is_there(to, before, files);
+                       return how;
+                     },
+                 .happened = [&] { return happened; },
+                 .expected = names_file_and_cause,
+                 .most = steps + 1});
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(output_faults, *boost::unit_test::timeout(600))
+
+BOOST_AUTO_TEST_CASE(a_checkpoint_that_cannot_be_written_leaves_the_one_before) {
+  const training_file data;
+  training_run run(data, small_trainer());
+  run.trainer.normalise_from(run.planned.training);
+  run.trainer.train_epoch(run.planned.training);
+  const output to{"checkpoint", data.path("c.h5"),
+                  [&](penstock::fault_seam faults) { run.trainer.save(data.path("c.h5"), std::move(faults)); }};
+  to.write(nullptr);
+  try_all_sites(to);
+  try_full_disk(to);
+  const auto weights = run.weights();
+  run.trainer.resume(to.file);
+  BOOST_TEST((run.weights() == weights));
+}
+
+BOOST_AUTO_TEST_CASE(predictions_that_cannot_be_written_leave_the_ones_before) {
+  constexpr std::uint64_t rows = 4096;
+  constexpr std::size_t columns = 10, piece = 256;
+  const scratch_folder folder;
+  const fs::path file = folder.path("predictions.h5");
+  const std::vector<float> values(piece * columns, 0.25f);
+  const output to{"prediction", file, [&](penstock::fault_seam faults) {
+                    examples::prediction_file out(file.string(), "/prediction", rows, columns, penstock::type::float32,
+                                                  false, std::move(faults));
+                    for (std::uint64_t row = 0; row < rows; row += piece)
+                      out.write(row, piece, std::as_bytes(std::span(values)));
+                    out.commit();
+                  }};
+  to.write(nullptr);
+  try_all_sites(to);
+  try_full_disk(to);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

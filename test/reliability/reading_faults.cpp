@@ -1,0 +1,159 @@
+// Damage to files while they are read: with a checksum it is always found, without one only where it does not decode.
+
+#include "fault_table.hpp"
+#include "nth_use.hpp"
+
+#include <penstock/io/row_reader.hpp>
+#include <penstock/io/writer.hpp>
+
+#include <hdf5.h>
+#include <unistd.h>
+
+#include <boost/test/unit_test.hpp>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+namespace io = penstock::io;
+namespace fs = std::filesystem;
+using namespace penstock::test;
+
+namespace {
+
+constexpr std::uint64_t rows = 1024, columns = 16, chunk_rows = 32;
+
+std::vector<float> values() {
+  std::vector<float> all(rows * columns);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<float>(i * 7 % 4093);
+  return all;
+}
+
+enum class stored_as { plain, fletcher32, gzip };
+
+/// A file with the dataset /x, gone with the object. Written by libhdf5 itself: Penstock writes no fletcher32.
+struct damaged_file {
+  fs::path path = fs::temp_directory_path() / ("penstock-damaged-" + std::to_string(::getpid()) + ".h5");
+
+  explicit damaged_file(stored_as how) { write(how); }
+  ~damaged_file() { fs::remove(path); }
+  damaged_file(const damaged_file&) = delete;
+  damaged_file& operator=(const damaged_file&) = delete;
+
+  void write(stored_as how) const {
+    const hsize_t shape[] = {rows, columns}, chunk[] = {chunk_rows, columns};
+    const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    const hid_t space = H5Screate_simple(2, shape, nullptr), options = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_chunk(options, 2, chunk);
+    if (how == stored_as::fletcher32) H5Pset_fletcher32(options);
+    if (how == stored_as::gzip) H5Pset_deflate(options, 1);
+    const hid_t set = H5Dcreate2(file, "/x", H5T_IEEE_F32LE, space, H5P_DEFAULT, options, H5P_DEFAULT);
+    const auto all = values();
+    H5Dwrite(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, all.data());
+    H5Dclose(set), H5Pclose(options), H5Sclose(space);
+    BOOST_REQUIRE(H5Fclose(file) >= 0);
+  }
+};
+
+/// All rows in pieces of one chunk and a half, so that chunks are kept and cut; `between` runs before each piece.
+std::string read_all(
+    const io::row_reader& reader, const std::function<void(std::uint64_t)>& between = [](auto) {}) {
+  constexpr std::uint64_t piece = chunk_rows * 3 / 2;
+  std::vector<float> found(rows * columns);
+  for (std::uint64_t first = 0; first < rows; first += piece) {
+    between(first);
+    const std::uint64_t count = std::min(piece, rows - first);
+    reader.read(first, count,
+                std::as_writable_bytes(std::span(found)).subspan(first * columns * 4, count * columns * 4));
+  }
+  return found == values() ? "right rows" : "wrong rows, unnoticed";
+}
+
+void try_damage(stored_as how, const std::string& fault, nth_use::damage change,
+                std::function<bool(const outcome&)> expected) {
+  const damaged_file file(how);
+  const auto faults = std::make_shared<nth_use>(std::move(change));
+  const std::string stage = how == stored_as::plain        ? "decode: no checksum"
+                            : how == stored_as::fletcher32 ? "decode: fletcher32"
+                                                           : "decode: gzip";
+  const auto run = [&](std::int64_t n) {
+    const io::row_reader reader({{file.path, "/x"}}, {.faults = faults});
+    faults->arm(n);
+    const outcome how_it_ended = outcome_of([&] { return read_all(reader); });
+    faults->disarm();
+    // The same reader again: what is damaged must not have been kept.
+    if (!how_it_ended.sentence.empty()) BOOST_TEST(read_all(reader) == "right rows");
+    return how_it_ended;
+  };
+  try_positions({.stage = stage,
+                 .fault = fault,
+                 .run = run,
+                 .happened = [&] { return faults->happened(); },
+                 .expected = std::move(expected)});
+}
+
+bool names_the_chunk(const outcome& how) {
+  return how.name == "io::error" && how.says("penstock-damaged") && how.says("/x") && how.says("rows ");
+}
+
+void flip_a_bit(std::span<std::byte> bytes) { bytes[bytes.size() / 2] ^= std::byte{4}; }
+void fill_with_garbage(std::span<std::byte> bytes) {
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 37 + 11);
+}
+
+/// Does something to the file itself after the reader has read up to a row.
+void try_change(const std::string& fault, const std::function<void(const fs::path&)>& change,
+                std::function<bool(const outcome&)> expected) {
+  bool changed = false;
+  try_positions({.stage = "read: the file itself",
+                 .fault = fault,
+                 .run =
+                     [&](std::int64_t n) {
+                       const damaged_file file(stored_as::gzip);
+                       changed = false;
+                       const io::row_reader reader({{file.path, "/x"}}, {.open_files = 1});
+                       std::int64_t piece = 0;
+                       return outcome_of([&] {
+                         return read_all(reader, [&](auto) {
+                           if (piece++ == n) change(file.path), changed = true;
+                         });
+                       });
+                     },
+                 .happened = [&] { return changed; },
+                 .expected = std::move(expected)});
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(reading_faults, *boost::unit_test::timeout(600))
+
+BOOST_AUTO_TEST_CASE(damage_is_always_found_where_the_format_has_a_checksum) {
+  try_damage(stored_as::fletcher32, "a flipped bit", flip_a_bit, names_the_chunk);
+  try_damage(stored_as::fletcher32, "garbage", fill_with_garbage, names_the_chunk);
+  // A stream that seems longer than its chunk is left to libhdf5, which reads the file anew: there it is healthy.
+  const auto found = [](const outcome& how) { return names_the_chunk(how) || how.name == "right rows"; };
+  try_damage(stored_as::gzip, "a flipped bit", flip_a_bit, found);
+  try_damage(stored_as::gzip, "garbage", fill_with_garbage, found);
+}
+
+BOOST_AUTO_TEST_CASE(without_a_checksum_it_is_not_found_and_the_table_says_so) {
+  try_damage(stored_as::plain, "a flipped bit", flip_a_bit,
+             [](const outcome& how) { return how.name == "wrong rows, unnoticed"; });
+}
+
+BOOST_AUTO_TEST_CASE(a_file_cut_while_it_is_read_is_an_error_and_one_that_is_replaced_is_read_as_it_was) {
+  try_change(
+      "truncated", [](const fs::path& path) { fs::resize_file(path, fs::file_size(path) / 8); },
+      [](const outcome& how) { return names_the_chunk(how) && (how.says("truncated") || how.says("replaced")); });
+  try_change(
+      "replaced",
+      [](const fs::path& path) {
+        const fs::path other = path.string() + ".other";
+        std::ofstream(other) << "not HDF5";
+        fs::rename(other, path);
+      },
+      [](const outcome& how) { return how.name == "right rows" || (names_the_chunk(how) && how.says("replaced")); });
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,215 @@
+// Every fault at every stage of a pipeline, at many positions: the error is the right one, nothing hangs or leaks, and
+// the next epoch is healthy.
+
+#include "../pipeline/small_file.hpp"
+#include "fault_table.hpp"
+#include "nth_use.hpp"
+
+#include <penstock/pipeline/description.hpp>
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+
+#include <atomic>
+#include <cerrno>
+#include <optional>
+#include <stdexcept>
+
+namespace pp = penstock::pipeline;
+namespace gpu = penstock::gpu;
+namespace data = boost::unit_test::data;
+using namespace penstock::literals;
+using namespace penstock::test;
+
+namespace {
+
+constexpr std::uint64_t file_rows = 1500;
+const gpu::budget enough{.device_bytes = 8_MiB, .pinned_bytes = 4_MiB, .host_bytes = 64_MiB};
+const auto every_device = data::make(devices());
+
+/// What user code does at its n-th call.
+struct user_code {
+  std::atomic<std::int64_t> left{-1};
+  std::atomic<bool> happened{false};
+  std::function<void()> misbehave = [] {};
+  void operator()() {
+    if (left < 0 || left-- != 0) return;
+    happened = true;
+    misbehave();
+  }
+};
+
+/// A pipeline with every stage: compressed chunks, a shuffled order, a conversion, both transforms, padding.
+struct world {
+  small_file file{file_rows, 64, 1};
+  std::shared_ptr<nth_use> faults;
+  user_code host, device, consumer;
+  std::string on;
+
+  explicit world(std::string name, std::shared_ptr<nth_use> f = {}) : faults(std::move(f)), on(std::move(name)) {}
+
+  pp::pipeline build() {
+    return (pp::read(file.all(), pp::shuffled{.seed = 2, .run_rows = 16, .pool_rows = 128}) |
+            penstock::fault_seam(faults) |
+            pp::transform_host({.name = "augment", .concurrency = 2}, [this](const pp::block&) { host(); }) |
+            pp::transform_device({.name = "normalise"}, [this](const pp::block&) { device(); }) |
+            pp::transport({.block_bytes = 8192, .slots = 4, .threads = 2}) |
+            pp::batched({.rows = 50, .last = pp::last_batch::pad}))
+        .build(gpu::device::parse(on), enough);
+  }
+  /// One epoch, values checked.
+  std::string epoch(pp::pipeline& from, pp::consume_options options = {}) {
+    std::vector<std::uint64_t> rows;
+    for (const pp::batch& batch : from.epochs(0, 1, std::move(options))) {
+      consumer();
+      check(batch, rows);
+    }
+    return rows.size() == file_rows ? "right rows" : "rows are missing";
+  }
+
+  std::optional<pp::pipeline> built;  ///< outlives the fault, so that its next epoch can be tried
+};
+
+bool is_right(const outcome& how) { return how.name == "right rows"; }
+
+/// The fault while a pipeline is built and streams; then the same pipeline where there is one, healthy.
+void try_seam(const std::string& name, const std::string& stage, const std::string& fault,
+              std::shared_ptr<nth_use> faults, std::function<bool(const outcome&)> expected) {
+  world w(name, faults);
+  try_positions({.stage = stage,
+                 .fault = fault,
+                 .run =
+                     [&](std::int64_t n) {
+                       faults->arm(n);
+                       std::optional<pp::pipeline> pipeline;
+                       const outcome how = outcome_of([&] {
+                         pipeline.emplace(w.build());
+                         return w.epoch(*pipeline);
+                       });
+                       faults->disarm();
+                       if (pipeline && faults->happened()) BOOST_TEST(w.epoch(*pipeline) == "right rows");
+                       return how;
+                     },
+                 .happened = [&] { return faults->happened(); },
+                 .expected = std::move(expected),
+                 .afterwards =
+                     [&] {
+                       auto anew = w.build();
+                       BOOST_TEST(w.epoch(anew) == "right rows");
+                     },
+                 .most = 120});
+}
+
+/// Names the file, the dataset, the rows and the stage.
+auto read_error(const std::string& cause) {
+  return [cause](const outcome& how) {
+    return how.name == "pipeline::error (read)" && how.says(".h5") && how.says("/") && how.says("rows ") &&
+           how.says("read failed") && how.says(cause);
+  };
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(streaming_faults, *boost::unit_test::timeout(1200))
+
+BOOST_DATA_TEST_CASE(a_read_that_fails_is_an_error_and_a_short_one_is_none, every_device, name) {
+  const auto site = penstock::fault_site::read_file;
+  const auto fails = [&](const char* what, int code) {
+    try_seam(name, "read", what, std::make_shared<nth_use>(site, penstock::fault{.error = code}),
+             read_error("Input/output error"));
+  };
+  fails("EIO", EIO);
+  try_seam(name, "read", "EINTR", std::make_shared<nth_use>(site, penstock::fault{.error = EINTR}), is_right);
+  try_seam(name, "read", "short read", std::make_shared<nth_use>(site, penstock::fault{.at_most = 3}), is_right);
+  try_seam(name, "read", "the file ends", std::make_shared<nth_use>(site, penstock::fault{.at_most = 0}),
+           read_error("truncated"));
+}
+
+BOOST_DATA_TEST_CASE(a_file_that_does_not_open_is_an_error, every_device, name) {
+  try_seam(name, "open", "EMFILE",
+           std::make_shared<nth_use>(penstock::fault_site::open_file, penstock::fault{.error = EMFILE}),
+           [](const outcome& how) {
+             return (how.name == "io::error" || how.name == "pipeline::error (read)") && how.says(".h5") &&
+                    how.says("Too many open files");
+           });
+}
+
+BOOST_DATA_TEST_CASE(memory_that_is_refused_is_an_error_that_names_it, every_device, name) {
+  const auto refused = [&](const char* stage, penstock::fault_site site, const char* slab) {
+    try_seam(name, stage, "allocation refused",
+             std::make_shared<nth_use>(site, penstock::fault{.error = name == "host" ? ENOMEM : 2}),
+             [slab](const outcome& how) { return how.name == "gpu::error" && how.says(slab) && how.says("lower"); });
+  };
+  // On the host nothing is copied, and a slot is device memory.
+  if (name != "host") refused("pinned memory", penstock::fault_site::allocate_pinned, "pinned slab");
+  refused("device memory", penstock::fault_site::allocate_device, "device slab");
+}
+
+BOOST_DATA_TEST_CASE(a_call_of_the_driver_that_fails_is_an_error_that_names_it, every_device, name) {
+  constexpr int launch_failure = 719;  // cudaErrorLaunchFailure
+  try_seam(name, "copy, gather, publish, consume", "a CUDA call fails",
+           std::make_shared<nth_use>(penstock::fault_site::cuda_call, penstock::fault{.error = launch_failure}),
+           [](const outcome& how) {
+             return how.name == "right rows" /* asked again, or an event that nobody needs */ ||
+                    ((how.name == "gpu::error" || how.name.starts_with("pipeline::error (")) && how.says("cuda"));
+           });
+}
+
+namespace {
+
+/// The same for user code that misbehaves at its n-th call.
+void try_user_code(
+    const std::string& name, user_code world::*which, const std::string& stage, const std::string& fault,
+    std::function<void()> misbehave, std::function<bool(const outcome&)> expected,
+    const std::function<pp::consume_options()>& options = [] { return pp::consume_options{}; }) {
+  world w(name);
+  user_code& code = w.*which;
+  code.misbehave = std::move(misbehave);
+  try_positions({.stage = stage,
+                 .fault = fault,
+                 .run =
+                     [&](std::int64_t n) {
+                       auto pipeline = w.build();
+                       code.happened = false;
+                       code.left = n;
+                       const outcome how = outcome_of([&] { return w.epoch(pipeline, options()); });
+                       code.left = -1;
+                       if (code.happened) BOOST_TEST(w.epoch(pipeline) == "right rows");
+                       return how;
+                     },
+                 .happened = [&] { return code.happened.load(); },
+                 .expected = std::move(expected),
+                 .most = 60});
+}
+
+void tire() { throw std::runtime_error("it is tired"); }
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(user_code_that_throws_ends_the_epoch_with_its_sentence, every_device, name) {
+  const auto stage_error = [](const char* stage) {
+    return [stage](const outcome& how) {
+      return how.name == "pipeline::error (" + std::string(stage) + ")" && how.says("rows ") && how.says("it is tired");
+    };
+  };
+  try_user_code(name, &world::host, "host transform", "throws", tire, stage_error("augment"));
+  try_user_code(name, &world::device, "device transform", "throws", tire, stage_error("normalise"));
+  try_user_code(name, &world::consumer, "consumer", "throws", tire,
+                [](const outcome& how) { return how.name == "std::exception" && how.sentence == "it is tired"; });
+}
+
+BOOST_DATA_TEST_CASE(a_stage_that_stalls_does_not_keep_a_stop_from_the_consumer, every_device, name) {
+  std::stop_source stop;
+  const auto afresh = [&] {
+    stop = std::stop_source();
+    return pp::consume_options{.stop = stop.get_token()};
+  };
+  const auto stopped = [](const outcome& how) { return how.name == "pipeline::stopped" || is_right(how); };
+  // The stage goes on only once the run was asked to stop from within it: nobody else would.
+  const auto stall = [&] { stop.request_stop(); };
+  try_user_code(name, &world::host, "host transform", "stalls until stopped", stall, stopped, afresh);
+  try_user_code(name, &world::device, "device transform", "stalls until stopped", stall, stopped, afresh);
+  try_user_code(name, &world::consumer, "consumer", "stops", stall, stopped, afresh);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

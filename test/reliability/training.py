@@ -1,0 +1,37 @@
+"""What the scripts that disturb penstock-train share: its command line, a data file, and what a checkpoint holds."""
+
+import pathlib
+import subprocess
+
+import h5py
+
+EPOCHS = 6
+
+
+class training:
+    def __init__(self, programs, folder, rows):
+        self.programs = pathlib.Path(programs)
+        self.folder = pathlib.Path(folder)
+        self.data = self.folder / "rows.h5"
+        subprocess.run(
+            [self.programs / "penstock-make-dataset", "rows", self.data, "--rows", str(rows), "--columns", "64"],
+            check=True, capture_output=True,
+        )  # fmt: skip
+
+    def start(self, checkpoint, data=None):
+        """Starts a run, from its checkpoint where there is one."""
+        command = [
+            self.programs / "penstock-train", data or self.data, "--hidden", "64", "--batch-rows", "64", "--epochs",
+            str(EPOCHS), "--device", "host", "--threads", "2", "--checkpoint", checkpoint,
+        ]  # fmt: skip
+        if checkpoint.exists():
+            command.append("--resume")
+        return subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def state_of(checkpoint):
+    """Every dataset of a checkpoint, as bytes."""
+    found = {}
+    with h5py.File(checkpoint) as file:
+        file.visititems(lambda name, item: found.update({name: item[()].tobytes()}) if hasattr(item, "dtype") else None)
+    return found
