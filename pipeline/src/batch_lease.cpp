@@ -105,13 +105,24 @@ void batch_lease::used_on(std::uint64_t ticket, gpu::stream_ref other) {
 void batch_lease::release(std::uint64_t ticket) noexcept {
   const std::lock_guard lock(mutex_);
   --held_;
-  if (over_) return;
-  lent_[ticket % lent_.size()].released = true;
   try {
+    if (over_) return mark_late(lent_[ticket % lent_.size()].others);
+    lent_[ticket % lent_.size()].released = true;
     give_back_in_order();
   } catch (...) {
     run_->between.fail(std::current_exception());
   }
+}
+
+/// The run is over, and its rows may soon be another's: that one waits for what was issued until now.
+void batch_lease::mark_late(const std::vector<gpu::stream_ref>& others) {
+  for (std::size_t i = 0; i <= others.size(); ++i)
+    late_.emplace_back(on_->device(), false, on_->parts->faults).record(i == 0 ? stream_ : others[i - 1]);
+}
+
+std::vector<gpu::event> batch_lease::take_late() {
+  const std::lock_guard lock(mutex_);
+  return std::move(late_);
 }
 
 /// Rows return in order, and in steps: one event for all batches of a step.

@@ -25,6 +25,8 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   /// The run is over: nothing is given back any more. Returns the streams that used its batches.
   std::vector<gpu::stream_ref> end();
   std::size_t held() const;
+  /// Marks in the streams of batches that were released after the run: the next run must wait for them.
+  std::vector<gpu::event> take_late();
   /// Wall clock since the run began; 0 when it is over.
   double running_seconds() const;
 
@@ -42,6 +44,7 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   field_view view_of(std::uint64_t ticket, std::size_t field) const;
   void refuse_to_lend_too_many() const;
   void wait_for_rows(const schedule::batch_place& place, std::uint64_t first_row);
+  void mark_late(const std::vector<gpu::stream_ref>& others);
   void give_back_in_order();
   void poison(std::uint64_t end);
   void charge(clock::time_point start, std::uint64_t position);
@@ -60,6 +63,7 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   std::size_t held_ = 0;
   std::uint64_t released_ = 0;           ///< rows of the run that were given back
   std::vector<gpu::stream_ref> others_;  ///< streams beside stream_ whose work the next release must wait for
+  std::vector<gpu::event> late_;
   bool over_ = false;
 };
 

@@ -34,6 +34,12 @@ class conductor {
   /// streams that may still use the rings; later work on the rings waits for them.
   void finish(std::span<const gpu::stream_ref> consumers);
 
+  /// Later work on slots and rings waits for the event. Between runs.
+  void wait_for(const gpu::event& before) {
+    before.hold(copy_);
+    before.hold(work_);
+  }
+
   /// A stream for consumers that bring none.
   gpu::stream_ref consumer_stream() const noexcept { return consumer_; }
 

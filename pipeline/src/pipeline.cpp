@@ -29,6 +29,8 @@ std::shared_ptr<batch_lease> pipeline::impl::begin_run(std::uint64_t first, std:
         fmt::format("{} batches of the run before are still held; release them before the next run", lease->held()),
         {"consumer", 0, 0, 0, {}});
   end_run();
+  if (lease)
+    for (const gpu::event& late : lease->take_late()) hands.wait_for(late);
   const gpu::stream_ref stream = options.stream.value_or(hands.consumer_stream());
   if (stream.device() != on->device())
     throw std::invalid_argument(

@@ -117,6 +117,21 @@ BOOST_AUTO_TEST_CASE(a_batch_that_outlives_its_run_is_harmless) {
   BOOST_TEST(!kept);
 }
 
+BOOST_DATA_TEST_CASE(a_batch_released_after_its_run_makes_room_for_the_next_run, every_device, name) {
+  const small_file file(1000, 64);
+  const auto device = gpu::device::parse(name);
+  auto pipeline = (pp::read(file.plain()) | pp::batched({.rows = 32})).build(device, small);
+  const gpu::stream other(device);
+  pp::batch kept;
+  for (pp::batch& batch : pipeline.epochs(0, 1)) {
+    kept = std::move(batch);
+    kept.used_on(other);
+    break;
+  }
+  kept.release();
+  BOOST_TEST(penstock::test::consume(pipeline, 1, 1).size() == 1000u);
+}
+
 BOOST_AUTO_TEST_CASE(fields_are_asked_for_by_name_and_type) {
   const small_file file(100);
   auto pipeline = (pp::read(file.all()) | pp::batched({.rows = 32})).build(gpu::device::host(), small);
