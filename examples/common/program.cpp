@@ -1,6 +1,7 @@
 #include "program.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <penstock/bytes.hpp>
 #include <penstock/error.hpp>
 
@@ -31,7 +32,10 @@ void refuse_odd_values(CLI::App& app) {
         return text.starts_with("--") ? fmt::format("its value is missing before {}", text) : std::string();
       },
       "");
+  const CLI::Validator not_empty(
+      [](const std::string& text) { return text.empty() ? "an empty name is no name" : std::string(); }, "");
   for (CLI::Option* option : app.get_options()) {
+    if (option->get_positional()) option->check(not_empty);
     if (option->get_items_expected_max() > 0) option->check(no_option);
     if (option->get_type_name().starts_with("UINT")) option->check(not_negative);
   }
@@ -45,6 +49,8 @@ int run_program(CLI::App& app, int argc, char** argv, const std::function<void()
     refuse_odd_values(app);
     app.parse(argc, argv);
     work();
+    if (std::fflush(stdout) != 0 || std::ferror(stdout))
+      throw std::runtime_error("the output could not be written whole; is there room where it goes?");
     return 0;
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);  // --help comes this way too
@@ -65,11 +71,14 @@ int run_program(CLI::App& app, int argc, char** argv, const std::function<void()
   }
 }
 
-CLI::Validator at_least(std::uint64_t least) {
-  const auto check = [least](const std::string& text) {
+CLI::Validator at_least(std::uint64_t least, std::uint64_t most) {
+  const auto check = [least, most](const std::string& text) {
     std::uint64_t value = 0;
-    const bool number = std::from_chars(text.data(), text.data() + text.size(), value).ec == std::errc{};
-    return number && value < least ? fmt::format("{} is too few; it takes at least {}", text, least) : std::string();
+    const std::errc parsed = std::from_chars(text.data(), text.data() + text.size(), value).ec;
+    if (parsed == std::errc::result_out_of_range || (parsed == std::errc{} && value > most))
+      return fmt::format("{} is too many; it takes at most {}", text, most);
+    return parsed == std::errc{} && value < least ? fmt::format("{} is too few; it takes at least {}", text, least)
+                                                  : std::string();
   };
   return {check, ""};
 }
@@ -101,15 +110,23 @@ void check_output(const char* option, const std::string& file, const std::vector
 }
 
 void write_text(const std::string& path, std::string_view text) {
-  const std::string unfinished = path + ".part";
+  namespace fs = std::filesystem;
+  std::error_code failure;
+  fs::path target = path;
+  constexpr int most_links = 40;  // as many as the system follows
+  for (int links = 0; links < most_links && fs::is_symlink(target, failure); ++links)
+    target = target.parent_path() / fs::read_symlink(target, failure);
+  // A pipe or a device takes the text as it comes: there is no file to replace.
+  const bool in_place = fs::exists(target, failure) && !fs::is_regular_file(target, failure);
+  const fs::path unfinished = in_place ? target : fs::path(fmt::format("{}.partial-{}", target.string(), getpid()));
   std::ofstream out(unfinished, std::ios::trunc);
   out << text;
   out.close();
-  std::error_code failure;
-  if (out) std::filesystem::rename(unfinished, path, failure);
+  failure.clear();
+  if (out && !in_place) fs::rename(unfinished, target, failure);
   if (!out || failure) {
     std::error_code ignored;
-    std::filesystem::remove(unfinished, ignored);
+    if (!in_place) fs::remove(unfinished, ignored);
     throw std::runtime_error(
         fmt::format("{}: the results could not be written; is the folder there, and writable?", path));
   }

@@ -28,8 +28,9 @@ class interrupted : public std::runtime_error {
 /// (interrupted), 1 where anything else failed.
 int run_program(CLI::App& app, int argc, char** argv, const std::function<void()>& work);
 
-/// For options that count: refuses what is below `least`.
-CLI::Validator at_least(std::uint64_t least);
+/// For options that count: refuses what is below `least`, or above `most`: by default what times the bytes of a row
+/// stays within 64 bits.
+CLI::Validator at_least(std::uint64_t least, std::uint64_t most = std::uint64_t{1} << 40);
 
 /// An option that takes bytes: "512MiB", "1.5 GB", "4096".
 CLI::Option* add_bytes_option(CLI::App& app, const std::string& name, std::size_t& bytes, const std::string& help);
@@ -38,7 +39,7 @@ CLI::Option* add_bytes_option(CLI::App& app, const std::string& name, std::size_
 /// work is done.
 void check_output(const char* option, const std::string& file, const std::vector<std::filesystem::path>& inputs);
 
-/// Writes `text`, or `value`, to `path`, which holds all of it or is left as it was.
+/// Writes `text`, or `value`, to `path`, which holds all of it or is left as it was. A pipe or device is written to.
 void write_text(const std::string& path, std::string_view text);
 void write_json(const std::string& path, const nlohmann::json& value);
 

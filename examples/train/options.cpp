@@ -7,6 +7,9 @@
 namespace examples {
 namespace {
 
+constexpr std::uint64_t most_counted = std::uint64_t{1}
+                                       << 31;  // rows of a batch, batches of a step: their product fits
+
 void add_data_options(CLI::App& app, train_options& o) {
   app.add_option("FILE", o.files, "HDF5 files, or quoted patterns of files; their rows are joined in this order")
       ->required();
@@ -33,10 +36,10 @@ void add_model_options(CLI::App& app, train_options& o) {
       ->allow_extra_args(false)
       ->capture_default_str();
   app.add_option("--batch-rows,--batch-size", o.batch_rows, "Rows that go through the model at once")
-      ->check(at_least(1))
+      ->check(at_least(1, most_counted))
       ->capture_default_str();
   app.add_option("--accumulate", o.accumulate, "Batches of one step of the optimizer")
-      ->check(at_least(1))
+      ->check(at_least(1, most_counted))
       ->capture_default_str();
   app.add_option("--epochs", o.epochs, "Passes over the training set, those before a resume included")
       ->capture_default_str();
@@ -69,6 +72,7 @@ void add_model_options(CLI::App& app, train_options& o) {
       ->capture_default_str();
   app.add_option("--recompute", o.recompute,
                  "Keep the outputs of every so many layers only, and compute the others again; 0: keep all")
+      ->check(at_least(0, most_counted))
       ->capture_default_str();
   app.add_option("--clip-norm", o.clip_norm, "Scale a step's gradient down to this norm; 0: never")
       ->capture_default_str();

@@ -45,6 +45,12 @@ description operator|(description d, device_transform t) {
 
 description operator|(description d, batch_options b) {
   if (b.rows == 0) throw std::invalid_argument("a batch needs at least one row; batch_options::rows is 0");
+  constexpr std::size_t most = std::size_t{1} << 40;  // sums and products with the bytes of a row stay within 64 bits
+  if (b.rows > most || b.held > most / b.rows)
+    throw std::invalid_argument(
+        fmt::format("{} batches of {} rows, held beside the next one, are beyond any memory; lower batch_options::rows "
+                    "or held",
+                    b.held, b.rows));
   d.parts_ = changed(*d.parts_, [&](auto& p) { p.batch = b; });
   return d;
 }

@@ -1,12 +1,14 @@
 """penstock-train: what it learns, and what it refuses."""
 
 import json
+import os
 import re
+import subprocess
 
 import h5py
 import numpy
 
-from program_case import program_case
+from program_case import program_case, programs
 
 
 class train(program_case):
@@ -63,7 +65,11 @@ class train(program_case):
         self.assert_one_line(run(path, "--y", "/short", expect=1), "100 rows", "50 rows", "/short")
         for option in "--threads", "--seed", "--epochs", "--classes", "--pool-rows", "--warmup-steps", "--accumulate":
             self.assert_one_line(run(path, option, "-1", expect=2), option, "-1")
+        for option in "--batch-rows", "--accumulate", "--recompute":
+            for count in 2**31 + 1, 2**63 - 1, 2**64 - 1, 2**64:
+                self.assert_one_line(run(path, option, count, expect=2), option, "too many")
         self.assert_one_line(run(path, "--classes", "1", expect=2), "--classes")
+        self.assert_one_line(run("", expect=2), "empty name")
         self.assert_one_line(run(path, "--momentum", "0.5", expect=2), "--momentum", "sgd")
         self.assert_one_line(run(path, "--resume", expect=2), "--checkpoint")
         self.assert_one_line(run(path, "--device", "cuda:99", expect=1), "cuda:99")
@@ -156,3 +162,26 @@ class train(program_case):
         for option in "--checkpoint", "--json":
             self.assert_one_line(self.run_program("penstock-train", path, option, path, expect=2), option)
         self.assertEqual(path.read_bytes(), before)
+
+    def test_results_go_to_pipes_and_through_links_and_touch_no_other_file(self):
+        path = self.make_rows(rows=100)
+        data = path.rename(self.folder / "results.json.part")
+        train = lambda to: self.run_program(
+            "penstock-train", data, "--epochs", 1, "--hidden", 4, "--device", "host", "--json", to)
+        (self.folder / "link.json").symlink_to(self.folder / "results.json")
+        train(self.folder / "link.json")
+        self.assertTrue((self.folder / "link.json").is_symlink())
+        self.assertEqual(len(json.loads((self.folder / "results.json").read_text())["epochs"]), 1)
+        os.mkfifo(self.folder / "pipe")
+        reader = subprocess.Popen(["cat", self.folder / "pipe"], stdout=subprocess.PIPE, text=True)
+        train(self.folder / "pipe")
+        self.assertEqual(len(json.loads(reader.communicate(timeout=60)[0])["epochs"]), 1)
+        self.assertTrue((self.folder / "pipe").is_fifo())
+        self.assertTrue(data.is_file())
+
+    def test_output_that_nobody_can_keep_is_a_failure(self):
+        path = self.make_rows(rows=100)
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([programs / "penstock-inspect", path], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assert_one_line(done, "output could not be written")
