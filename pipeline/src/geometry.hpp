@@ -42,7 +42,7 @@ struct geometry {
   std::uint64_t ring_rows = 0;
   std::uint64_t quantum_rows = 0;  ///< consumed rows are given back in steps of at least so many
   bool whole_pieces = false;       ///< the ring has room for a block beside all that a consumer can hold
-  bool watchful = false;           ///< there are processors to spare: who waits for the device watches, unslept
+  bool watchful = false;           ///< there are processors to spare: who waits watches for a while first
   std::size_t threads = 1;
   gpu::ledger ledger;
 
