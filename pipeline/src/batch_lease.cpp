@@ -83,6 +83,12 @@ std::vector<gpu::stream_ref> batch_lease::end() {
   return streams;
 }
 
+void batch_lease::outlive() {
+  const std::lock_guard lock(mutex_);
+  last_ = true;
+  late_.clear();
+}
+
 std::size_t batch_lease::held() const {
   const std::lock_guard lock(mutex_);
   return held_;
@@ -106,6 +112,7 @@ void batch_lease::release(std::uint64_t ticket) noexcept {
   const std::lock_guard lock(mutex_);
   --held_;
   try {
+    if (last_) return;
     if (over_) return mark_late(lent_[ticket % lent_.size()].others);
     lent_[ticket % lent_.size()].released = true;
     give_back_in_order();

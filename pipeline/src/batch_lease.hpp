@@ -12,8 +12,8 @@
 
 namespace penstock::pipeline {
 
-/// The consumer's side of a run: hands out batches in order, and takes their rows back. Batches keep it alive; after
-/// the run has ended, giving back does nothing.
+/// The consumer's side of a run: hands out batches in order, and takes their rows back. Batches keep it alive; what
+/// is given back after the run has ended is marked, and the next run waits for it.
 class batch_lease : public std::enable_shared_from_this<batch_lease> {
  public:
   batch_lease(std::shared_ptr<const ground> on, std::shared_ptr<epoch_run> in, statistics& count,
@@ -24,6 +24,8 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   batch next();
   /// The run is over: nothing is given back any more. Returns the streams that used its batches.
   std::vector<gpu::stream_ref> end();
+  /// There will be no next run: giving back does nothing, and touches no stream.
+  void outlive();
   std::size_t held() const;
   /// Marks in the streams of batches that were released after the run: the next run must wait for them.
   std::vector<gpu::event> take_late();
@@ -65,6 +67,7 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   std::vector<gpu::stream_ref> others_;  ///< streams beside stream_ whose work the next release must wait for
   std::vector<gpu::event> late_;
   bool over_ = false;
+  bool last_ = false;  ///< the pipeline is gone, and with it its streams
 };
 
 }  // namespace penstock::pipeline

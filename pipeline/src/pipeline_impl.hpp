@@ -12,7 +12,10 @@ namespace penstock::pipeline {
 struct pipeline::impl {
   explicit impl(std::shared_ptr<const ground> base)
       : on(std::move(base)), count(on->fields.host_transforms.size()), hands(*on, count) {}
-  ~impl() { end_run(); }
+  ~impl() {
+    end_run();
+    if (lease) lease->outlive();
+  }
 
   /// Stops the run in progress and waits until it is over.
   void end_run();

@@ -42,6 +42,7 @@ class batch {
   std::size_t valid_rows() const noexcept { return valid_rows_; }
   /// rows() bytes on the device: 1 for a valid row, 0 for padding.
   const std::uint8_t* mask() const noexcept { return mask_; }
+  /// The pipeline's own stream, where the consumer named none, ends with the pipeline.
   gpu::stream_ref stream() const noexcept { return stream_; }
 
   /// The rows of a field. Throws std::invalid_argument that names the fields there are, or the type it has.
