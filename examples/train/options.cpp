@@ -74,6 +74,13 @@ void add_model_options(CLI::App& app, train_options& o) {
                  "Keep the outputs of every so many layers only, and compute the others again; 0: keep all")
       ->check(at_least(0, most_counted))
       ->capture_default_str();
+  app.add_option(
+         "--offload", o.offload,
+         "What waits in pinned memory while it is not worked on: optimizer (its moments), activations, or both, "
+         "as optimizer,activations")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember({"optimizer", "activations"}));
   app.add_option("--clip-norm", o.clip_norm, "Scale a step's gradient down to this norm; 0: never")
       ->capture_default_str();
   app.add_option("--momentum", o.momentum, "For sgd; default: 0.9");

@@ -38,6 +38,7 @@ struct train_options {
   double label_smoothing = 0;
   std::string precision = "float32";
   std::size_t recompute = 0;
+  std::vector<std::string> offload{};  ///< "optimizer", "activations"
   double clip_norm = 0;
   bool nesterov = false;
   penstock::pipeline::shuffled order{.seed = 1};

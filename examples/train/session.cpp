@@ -26,6 +26,9 @@ train::trainer_options trainer_of(const train_options& o, std::size_t inputs, st
   // Before the aggregate: GCC 12 destroys what it has made of one twice where an initialiser throws (its bug 66139).
   const train::optimizer_options optimizer = optimizer_of(o);
   const train::loss_options loss = loss_of(o);
+  const auto offloads = [&](const char* what) {
+    return std::find(o.offload.begin(), o.offload.end(), what) != o.offload.end();
+  };
   const bool of_classes = train::classes_of(loss, outputs) != 0;
   train::stage_options stage{.model = {.inputs = inputs,
                                        .hidden = o.hidden,
@@ -39,6 +42,7 @@ train::trainer_options trainer_of(const train_options& o, std::size_t inputs, st
                              .rows = o.batch_rows,
                              .precision = train::parse_precision(o.precision),
                              .recompute_layers = o.recompute,
+                             .offload = {.optimizer = offloads("optimizer"), .activations = offloads("activations")},
                              .clip_norm = o.clip_norm,
                              .seed = o.order.seed,
                              .non_finite = o.skip_non_finite ? train::non_finite::skip : train::non_finite::fail,

@@ -49,6 +49,21 @@ class train(program_case):
         plan = lambda bytes: ("penstock-train", path, "--batch-rows", 256, "--plan", "--device-memory", bytes)
         self.assertIn("32 batches of 8 rows", self.run_program(*plan(device.group(1))).stdout)
 
+    def test_levers_change_the_plan_and_not_the_results(self):
+        path, results = self.make_rows(rows=1000), self.folder / "results.json"
+        run = lambda *levers: self.run_program(
+            "penstock-train", path, "--hidden", "64,64,64,64", "--epochs", 2, "--json", results, *levers)  # fmt: skip
+        def outcome(*levers):
+            run(*levers)
+            read = json.loads(results.read_text())
+            return [epoch["loss"] for epoch in read["epochs"]], read["plan"]["device_bytes"]
+        losses, device_bytes = outcome()
+        for levers in ("--offload", "optimizer"), ("--offload", "activations"), ("--offload", "optimizer,activations"):
+            with_levers, less_bytes = outcome(*levers)
+            self.assertEqual(with_levers, losses)
+            self.assertLess(less_bytes, device_bytes)
+        self.assert_one_line(self.run_program("penstock-train", path, "--offload", "weights", expect=2), "--offload")
+
     def test_bad_input_is_one_line(self):
         path = self.make_rows(rows=100)
         run = lambda *arguments, expect: self.run_program("penstock-train", *arguments, expect=expect)

@@ -18,6 +18,8 @@ std::string activation_name(std::size_t layer) { return fmt::format("train: acti
 std::string recomputed_name(std::size_t place) { return fmt::format("train: activations computed again, {}", place); }
 std::string scratch_name(std::size_t layer) { return fmt::format("train: scratch of layer {}", layer); }
 constexpr std::array output_names{"train: activations, even", "train: activations, odd"};
+std::string place_name(std::size_t place) { return fmt::format("train: ring of activations, place {}", place); }
+constexpr const char* inputs_name = "train: inputs that wait for backward";
 constexpr const char* rounded_name = "train: parameters, rounded";
 constexpr std::array change_names{"train: gradients of activations, even", "train: gradients of activations, odd"};
 
@@ -26,6 +28,7 @@ constexpr std::array change_names{"train: gradients of activations, even", "trai
 template <class S>
 network<S>::network(std::vector<std::unique_ptr<layer<S>>> layers, network_form form)
     : layers_(std::move(layers)), form_(form), outputs_(layers_.size()), changes_(layers_.size()) {
+  if (form_.segment == 0) form_.segment = 1;  // segments of one layer keep all
   for (const auto& l : layers_) parameters_ += parameter_elements(*l);
 }
 
@@ -63,10 +66,11 @@ void network<S>::plan_outputs(std::size_t rows, gpu::ledger& ledger) const {
   for (std::size_t n = 0; n < layers_.size(); ++n) {
     const std::size_t width = layers_[n]->outputs();
     if (form_.wanted == passes::both) {
-      if (keeps(n))
-        add(output_name(n), width);
-      else
+      if (keeps(n)) {
+        if (!form_.offload || n + 1 == layers_.size()) add(output_name(n), width);
+      } else {
         recomputed[n % form_.segment] = std::max(recomputed[n % form_.segment], width);
+      }
     }
     // The gradient of the last layer's output takes its place.
     if (form_.wanted == passes::forward || n + 1 < layers_.size()) widest[n % 2] = std::max(widest[n % 2], width);
@@ -76,21 +80,48 @@ void network<S>::plan_outputs(std::size_t rows, gpu::ledger& ledger) const {
   for (std::size_t parity = 0; parity < 2; ++parity)
     if (widest[parity] != 0)
       add(form_.wanted == passes::both ? change_names[parity] : output_names[parity], widest[parity]);
+  if (form_.offload) plan_ring(rows, ledger);
+}
+
+template <class S>
+std::vector<std::size_t> network<S>::ring_widths() const {
+  std::vector<std::size_t> widths{inputs()};
+  for (std::size_t n = 0; n + 1 < layers_.size(); ++n)
+    if (keeps(n)) widths.push_back(layers_[n]->outputs());
+  return widths;
+}
+
+template <class S>
+void network<S>::plan_ring(std::size_t rows, gpu::ledger& ledger) const {
+  const std::vector<std::size_t> widths = ring_widths();
+  std::array<std::size_t, output_places::places> widest{};
+  for (std::size_t k = 0; k < widths.size(); ++k) {
+    std::size_t& place = widest[output_places::place(k)];
+    place = std::max(place, widths[k]);
+  }
+  const auto add = [&](gpu::memory_kind kind, std::string name, std::size_t width) {
+    ledger.add(kind, std::move(name), rows * width * sizeof(S), fmt::format("{} rows of {}", rows, width));
+  };
+  for (std::size_t place = 0; place < widest.size(); ++place)
+    if (widest[place] != 0) add(gpu::memory_kind::device, place_name(place), widest[place]);
+  for (std::size_t k = 0; k < output_places{widths.size()}.moved(); ++k)
+    add(gpu::memory_kind::pinned, k == 0 ? inputs_name : activation_name(k * form_.segment - 1), widths[k]);
 }
 
 template <class S>
 bool network<S>::keeps(std::size_t n) const noexcept {
-  return form_.segment == 0 || (n + 1) % form_.segment == 0 || n + 1 == layers_.size();
+  return (n + 1) % form_.segment == 0 || n + 1 == layers_.size();
 }
 
 template <class S>
 std::string network<S>::output_name(std::size_t n) const {
   if (form_.wanted == passes::forward) return output_names[n % 2];
-  return keeps(n) ? activation_name(n) : recomputed_name(n % form_.segment);
+  if (!keeps(n)) return recomputed_name(n % form_.segment);
+  return form_.offload && n + 1 < layers_.size() ? place_name(output_places::place(in_ring(n))) : activation_name(n);
 }
 
 template <class S>
-void network<S>::bind(const gpu::memory& memory) {
+void network<S>::bind(const gpu::memory& memory, gpu::stream_ref stream) {
   const auto at = [&](const std::string& name) { return memory.at(gpu::memory_kind::device, name).data(); };
   parameter_data_ = reinterpret_cast<T*>(at("train: parameters"));
   if (form_.wanted == passes::both) gradient_data_ = reinterpret_cast<T*>(at("train: gradients"));
@@ -108,6 +139,23 @@ void network<S>::bind(const gpu::memory& memory) {
     outputs_[n] = reinterpret_cast<S*>(at(output_name(n)));
     changes_[n] = kept && n + 1 < layers_.size() ? reinterpret_cast<S*>(at(change_names[n % 2])) : outputs_[n];
   }
+  if (form_.offload) bind_ring(memory, stream);
+}
+
+template <class S>
+void network<S>::bind_ring(const gpu::memory& memory, gpu::stream_ref stream) {
+  const std::vector<std::size_t> widths = ring_widths();
+  const output_places places{widths.size()};
+  std::vector<output_ring::output> outputs;
+  for (std::size_t k = 0; k < widths.size(); ++k) {
+    outputs.push_back({.on_device = memory.at(gpu::memory_kind::device, place_name(output_places::place(k))).data(),
+                       .row_bytes = widths[k] * sizeof(S)});
+    if (k < places.moved())
+      outputs.back().on_host =
+          memory.at(gpu::memory_kind::pinned, k == 0 ? inputs_name : activation_name(k * form_.segment - 1)).data();
+  }
+  inputs_place_ = reinterpret_cast<S*>(outputs.front().on_device);
+  if (places.moved() > 0) ring_ = std::make_unique<output_ring>(stream, std::move(outputs));
 }
 
 template <class S>
@@ -117,19 +165,34 @@ void network<S>::forward(const pass<S>& p, const S* x, std::size_t first, std::s
 
 template <class S>
 S* network<S>::forward(const pass<S>& p, const S* x) {
-  forward(p, x, 0, layers_.size());
+  if (ring_ && p.training)
+    forward_through_ring(p, x);
+  else
+    forward(p, x, 0, layers_.size());
   return outputs_.back();
 }
 
 template <class S>
+void network<S>::forward_through_ring(const pass<S>& p, const S* x) {
+  ring_->written(0, p.rows);
+  for (std::size_t n = 0; n < layers_.size(); ++n) {
+    const bool moves = keeps(n) && n + 1 < layers_.size();
+    if (moves) ring_->before_writing(in_ring(n));
+    forward(p, x, n, n + 1);
+    if (moves) ring_->written(in_ring(n), p.rows);
+  }
+}
+
+template <class S>
 void network<S>::backward(const pass<S>& p, const S* x, bool accumulate) {
-  const std::size_t segment = form_.segment != 0 ? form_.segment : layers_.size();
   for (std::size_t last = layers_.size(); last > 0;) {
-    const std::size_t first = (last - 1) / segment * segment;
+    const std::size_t first = (last - 1) / form_.segment * form_.segment, from = first / form_.segment;
+    if (ring_) ring_->before_reading(from);
     // The last segment's outputs are still there.
     if (last != layers_.size()) forward(p, x, first, last - 1);
     for (std::size_t n = last; n-- > first;)
       layers_[n]->backward(p, input_of(n, x), outputs_[n], changes_[n], n > 0 ? changes_[n - 1] : nullptr, accumulate);
+    if (ring_ && last != layers_.size()) ring_->done_with(from + 1, p.rows);
     last = first;
   }
 }

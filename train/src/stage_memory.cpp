@@ -15,19 +15,31 @@ using gpu::memory_kind;
 // What OpenBLAS keeps for each thread that computes: its own panels of both factors, touched as far as products need.
 constexpr std::size_t blas_bytes_per_thread = std::size_t{4} << 20;
 
+template <class T>
+void plan_moments(const stage_options& options, std::size_t parameters, gpu::ledger& ledger) {
+  const std::size_t kept = moments(options.optimizer);
+  const std::string owner(name_of(options.optimizer));
+  const memory_kind kind = options.offload.optimizer ? memory_kind::pinned : memory_kind::device;
+  if (kept > 0) ledger.add(kind, stage_items::first_moment, parameters * sizeof(T), owner);
+  if (kept > 1) ledger.add(kind, stage_items::second_moment, parameters * sizeof(T), owner);
+  if (kept == 0 || !options.offload.optimizer) return;
+  const piece_ring ring = moment_pieces(options, parameters);
+  ledger.add(memory_kind::device, stage_items::moment_ring, ring.ring_elements(kept) * sizeof(T),
+             fmt::format("{} pieces of {} parameters, of {}", piece_ring::places, ring.piece, ring.pieces()));
+}
+
 template <class S>
 gpu::ledger plan_typed(gpu::device d, const stage_options& options) {
   using T = arithmetic<S>;
-  const network<S> model = make_network<S>(options.model, {.segment = options.recompute_layers});
+  const network<S> model =
+      make_network<S>(options.model, {.segment = options.recompute_layers, .offload = options.offload.activations});
   const std::size_t rows = options.rows, inputs = options.model.inputs, bytes = model.parameters() * sizeof(T);
   gpu::ledger ledger;
   model.plan(rows, ledger);
-  const std::size_t kept = moments(options.optimizer);
-  const std::string owner(name_of(options.optimizer));
-  if (kept > 0) ledger.add(memory_kind::device, stage_items::first_moment, bytes, owner);
-  if (kept > 1) ledger.add(memory_kind::device, stage_items::second_moment, bytes, owner);
-  ledger.add(memory_kind::device, stage_items::input, rows * inputs * sizeof(S),
-             fmt::format("{} rows of {}", rows, inputs));
+  plan_moments<T>(options, model.parameters(), ledger);
+  if (!options.offload.activations)
+    ledger.add(memory_kind::device, stage_items::input, rows * inputs * sizeof(S),
+               fmt::format("{} rows of {}", rows, inputs));
   ledger.add(memory_kind::device, stage_items::mean, inputs * sizeof(T));
   ledger.add(memory_kind::device, stage_items::scale, inputs * sizeof(T));
   ledger.add(memory_kind::device, stage_items::moments, 3 * inputs * sizeof(double), "counts, means and squares");
@@ -145,6 +157,10 @@ gpu::ledger plan(gpu::device d, const stage_options& options) {
 
 bool needs_norm(const stage_options& options) noexcept {
   return options.clip_norm > 0 || options.precision == precision::fp16;
+}
+
+piece_ring moment_pieces(const stage_options& options, std::size_t parameters) {
+  return plan_pieces(parameters, moments(options.optimizer), size_of(options.compute), options.offload.ring_bytes);
 }
 
 backend_memory workspaces(const gpu::memory& memory) {

@@ -2,6 +2,7 @@
 
 #include "backend.hpp"
 #include "network.hpp"
+#include "piece_ring.hpp"
 
 #include <penstock/gpu/memory.hpp>
 
@@ -11,6 +12,7 @@ namespace penstock::train {
 namespace stage_items {
 inline constexpr const char* first_moment = "train: first moments";
 inline constexpr const char* second_moment = "train: second moments";
+inline constexpr const char* moment_ring = "train: ring of moments";
 inline constexpr const char* input = "train: normalised input";
 inline constexpr const char* mean = "train: means of inputs";
 inline constexpr const char* scale = "train: scales of inputs";
@@ -37,6 +39,9 @@ void add_blas_buffers(std::size_t threads, gpu::ledger& ledger);
 
 /// The norm of the gradient is taken at each step: for clipping, or to see an overflow.
 bool needs_norm(const stage_options& options) noexcept;
+
+/// How offloaded moments pass through their ring.
+piece_ring moment_pieces(const stage_options& options, std::size_t parameters);
 
 /// The workspaces that the plan holds; empty where the device needs none.
 backend_memory workspaces(const gpu::memory& memory);

@@ -22,7 +22,7 @@ class typed_predictor final : public predictor::impl {
 
   typed_predictor(gpu::stream_ref s, const predictor_options& o, std::shared_ptr<gpu::memory> m)
       : impl(s, o, std::move(m)), network_(make_network<S>(o.model, {.wanted = passes::forward})) {
-    network_.bind(*memory);
+    network_.bind(*memory, stream);
     input_ = reinterpret_cast<S*>(at(stage_items::input));
     mean_ = reinterpret_cast<T*>(at(stage_items::mean));
     scale_ = reinterpret_cast<T*>(at(stage_items::scale));

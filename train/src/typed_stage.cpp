@@ -1,10 +1,13 @@
 #include "elementwise.hpp"
+#include "offloaded_moments.hpp"
 #include "score_rows.hpp"
 #include "stage_impl.hpp"
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <type_traits>
 
@@ -17,16 +20,16 @@ class typed_stage final : public stage::impl {
   using T = arithmetic<S>;
 
   typed_stage(gpu::stream_ref s, const stage_options& o, std::shared_ptr<gpu::memory> m)
-      : impl(s, o, std::move(m)), network_(make_network<S>(o.model, {.segment = o.recompute_layers})) {
-    network_.bind(*memory);
-    input_ = reinterpret_cast<S*>(at(stage_items::input));
+      : impl(s, o, std::move(m)),
+        network_(make_network<S>(o.model, {.segment = o.recompute_layers, .offload = o.offload.activations})) {
+    network_.bind(*memory, stream);
+    input_ = network_.inputs_place();
+    if (input_ == nullptr) input_ = reinterpret_cast<S*>(at(stage_items::input));
     mean_ = at(stage_items::mean);
     scale_ = at(stage_items::scale);
     plan_loss();
     if (needs_norm(o)) norm_sums_ = reinterpret_cast<double*>(at(stage_items::norm_sums));
-    const std::size_t kept = moments(o.optimizer);
-    if (kept > 0) first_ = at(stage_items::first_moment);
-    if (kept > 1) second_ = at(stage_items::second_moment);
+    bind_moments();
     backend_ = make_backend<S>(s, o, workspaces(*memory));
     list_state();
     start();
@@ -67,8 +70,10 @@ class typed_stage final : public stage::impl {
       if (norm_sums_ != nullptr)
         backend_->square_gradients(network_.parameters(), network_.gradient_data(), norm_sums_, state);
       backend_->begin_update(rule, state);
-      optimizer_step(stream, options.optimizer, state, network_.parameters(), network_.parameter_data(),
-                     network_.gradient_data(), first_, second_, network_.rounded_data());
+      if (offloaded_)
+        offloaded_->update(std::cref(optimize_));
+      else
+        optimize_(0, network_.parameters(), first_, second_);
     };
     backend_->run(std::cref(work));
     accumulated_ = false;
@@ -106,7 +111,37 @@ class typed_stage final : public stage::impl {
   }
 
  private:
-  T* at(const char* name) const { return reinterpret_cast<T*>(memory->at(gpu::memory_kind::device, name).data()); }
+  T* at(const char* name, gpu::memory_kind kind = gpu::memory_kind::device) const {
+    return reinterpret_cast<T*>(memory->at(kind, name).data());
+  }
+
+  void bind_moments() {
+    const std::size_t kept = moments(options.optimizer);
+    const auto kind = options.offload.optimizer ? gpu::memory_kind::pinned : gpu::memory_kind::device;
+    if (kept > 0) first_ = at(stage_items::first_moment, kind);
+    if (kept > 1) second_ = at(stage_items::second_moment, kind);
+    optimize_ = [this](std::size_t first, std::size_t count, T* m, T* v) {
+      S* const rounded = network_.rounded_data() != nullptr ? network_.rounded_data() + first : nullptr;
+      optimizer_step(stream, options.optimizer, state, count, network_.parameter_data() + first,
+                     network_.gradient_data() + first, m, v, rounded);
+    };
+    if (kept == 0 || !options.offload.optimizer) return;
+    std::vector<T*> arrays{first_};
+    if (kept > 1) arrays.push_back(second_);
+    offloaded_.emplace(stream, moment_pieces(options, network_.parameters()), std::move(arrays),
+                       at(stage_items::moment_ring));
+  }
+
+  void clear_moments() {
+    const std::size_t bytes = network_.parameters() * sizeof(T);
+    for (T* const each : {first_, second_}) {
+      if (each == nullptr) continue;
+      if (offloaded_)
+        std::memset(each, 0, bytes);
+      else
+        gpu::fill(stream, each, 0, bytes);
+    }
+  }
 
   void round_parameters() {
     if constexpr (!std::is_same_v<S, T>)
@@ -151,9 +186,7 @@ class typed_stage final : public stage::impl {
   }
 
   void start() {
-    const std::size_t bytes = network_.parameters() * sizeof(T);
-    if (first_ != nullptr) gpu::fill(stream, first_, 0, bytes);
-    if (second_ != nullptr) gpu::fill(stream, second_, 0, bytes);
+    clear_moments();
     step_state initial;
     if (options.precision == precision::fp16) initial.progress.loss_scale = first_loss_scale;
     write(reinterpret_cast<std::byte*>(state), reinterpret_cast<const std::byte*>(&initial), sizeof initial);
@@ -192,6 +225,8 @@ class typed_stage final : public stage::impl {
   planned_loss<T> loss_;
   T* first_ = nullptr;
   T* second_ = nullptr;
+  typename offloaded_moments<T>::work optimize_;  // the optimizer on a range of the parameters
+  std::optional<offloaded_moments<T>> offloaded_;
   double* norm_sums_ = nullptr;
   bool accumulated_ = false;
   bool stale_ = true;  // parameters were set: their rounded copy is yet to follow

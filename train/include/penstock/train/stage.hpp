@@ -40,6 +40,19 @@ std::string_view name_of(precision) noexcept;
 /// Throws std::invalid_argument with the names there are.
 precision parse_precision(std::string_view name);
 
+/// What waits in pinned memory while it is not worked on, instead of on the device. The bits stay the same; copies, on
+/// streams of their own, take the link's time. On the host device, whose memory is all of one kind, it moves bytes from
+/// one budget to the other.
+struct offload_options {
+  /// The optimizer's moments, which pass through a ring on the device at each update.
+  bool optimizer = false;
+  /// Inputs and outputs of layers that backward needs, all but the last three. With recompute_layers: those it keeps.
+  bool activations = false;
+  std::size_t ring_bytes = std::size_t{8} << 20;  ///< of the moments' ring, which is at most a quarter of the moments
+
+  friend bool operator==(const offload_options&, const offload_options&) = default;
+};
+
 /// What the memory and the arithmetic of a stage depend on.
 struct stage_options {
   mlp_options model{};
@@ -56,6 +69,7 @@ struct stage_options {
   /// backward, which computes the others again, to the same bits. 0: all are kept. The square root of the layers needs
   /// the least memory.
   std::size_t recompute_layers = 0;
+  offload_options offload{};
   double clip_norm = 0;    ///< a step's mean gradient is scaled down to this norm over all parameters; 0: never
   std::uint64_t seed = 0;  ///< of the initial weights
   train::non_finite non_finite = non_finite::fail;
@@ -99,7 +113,7 @@ struct progress {
   std::uint64_t clean_steps = 0;      ///< since it last changed
 };
 
-/// A part of the state in the device's memory, for checkpoints.
+/// A part of the state, in the device's memory or, offloaded, in pinned memory; for checkpoints.
 struct state_item {
   std::string path;  ///< "/model/layer0/weight"
   type element = type::float32;
