@@ -9,7 +9,7 @@ namespace {
 /// Calls `f(source offset, target offset)` for each run, outermost loop slowest.
 template <class F>
 void for_each_run(const run_plan& plan, F&& f) {
-  extents at{};
+  std::array<std::uint64_t, max_rank + 1> at{};
   std::uint64_t source = 0, target = 0;
   for (;;) {
     f(source, target);
@@ -86,6 +86,19 @@ run_plan plan_runs(const extents& count, std::size_t rank, const extents& source
   return plan;
 }
 
+void add_loop(run_plan& plan, std::uint64_t count, std::uint64_t source_step, std::uint64_t target_step) noexcept {
+  if (count == 1) return;
+  std::size_t k = plan.loops++;
+  for (; k > 0 && plan.target_step[k - 1] > target_step; --k) {
+    plan.count[k] = plan.count[k - 1];
+    plan.source_step[k] = plan.source_step[k - 1];
+    plan.target_step[k] = plan.target_step[k - 1];
+  }
+  plan.count[k] = count;
+  plan.source_step[k] = source_step;
+  plan.target_step[k] = target_step;
+}
+
 void copy_runs(const run_plan& plan, const std::byte* source, std::byte* target) noexcept {
   switch (plan.run_bytes) {
     case 1: return copy_fixed<1>(plan, source, target);
@@ -93,6 +106,8 @@ void copy_runs(const run_plan& plan, const std::byte* source, std::byte* target)
     case 4: return copy_fixed<4>(plan, source, target);
     case 8: return copy_fixed<8>(plan, source, target);
     case 16: return copy_fixed<16>(plan, source, target);
+    case 32: return copy_fixed<32>(plan, source, target);
+    case 64: return copy_fixed<64>(plan, source, target);
     default:
       for_each_run(plan,
                    [&](std::uint64_t s, std::uint64_t t) { std::memcpy(target + t, source + s, plan.run_bytes); });

@@ -31,11 +31,15 @@ extents packed_strides(const extents& count, std::size_t rank, std::uint64_t val
 /// one.
 struct run_plan {
   std::uint64_t run_bytes = 0;
-  std::size_t loops = 0;  ///< innermost first
-  extents count{}, source_step{}, target_step{};
+  std::size_t loops = 0;                                                          ///< innermost first
+  std::array<std::uint64_t, max_rank + 1> count{}, source_step{}, target_step{};  // an axis each, and one more
 };
 run_plan plan_runs(const extents& count, std::size_t rank, const extents& source_strides, const extents& target_strides,
                    std::uint64_t value_bytes) noexcept;
+
+/// Repeats a plan that plan_runs made `count` times, once, where its step in the target has its place among the
+/// others': what lies closest there is written first.
+void add_loop(run_plan& plan, std::uint64_t count, std::uint64_t source_step, std::uint64_t target_step) noexcept;
 
 /// Copies the runs. `source` and `target` point at the box's first value.
 void copy_runs(const run_plan& plan, const std::byte* source, std::byte* target) noexcept;

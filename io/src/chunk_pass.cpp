@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace penstock::io {
 
 chunked_reader::pass::pass(const chunked_reader& reader, const read_request& request, scratch& s)
@@ -113,17 +115,46 @@ void chunked_reader::pass::decode_gathered() {
       reads_.read_now(first.address, together);
       stored = together;
     }
-    for (std::size_t n = 0; n < count; ++n) {
+    for (std::size_t n = 0; n < count;) {
       number = gathered_[n];
+      if (const auto plain = spread_side_by_side(n, count, stored.data())) {
+        stored = stored.subspan(plain * reader_.chunk_bytes_);
+        n += plain;
+        continue;
+      }
       const auto size = reader_.index_[number].bytes;
       decode_to_request(number, stored.first(size));
       stored = stored.subspan(size);
+      ++n;
     }
   } catch (failure& e) {
     const auto inside = reader_.grid_.inside(reader_.grid_.position(number));
     if (!e.rows) e.rows = row_range{inside.start[axis], inside.count[axis]};
     throw;
   }
+}
+
+/// Copies the gathered chunks from the nth on that are plain and lie side by side, row by row through all of them: what
+/// is written follows closely then. Returns how many those are.
+std::size_t chunked_reader::pass::spread_side_by_side(std::size_t n, std::size_t count, const std::byte* stored) {
+  const auto& grid = reader_.grid_;
+  const auto at = grid.position(gathered_[n]);
+  const auto first = grid.inside(at);
+  if (!reader_.is_plain(reader_.index_[gathered_[n]], first)) return 0;
+  std::size_t axis = grid.rank() - 1;  // along which chunks follow each other by number
+  while (axis > 0 && grid.counts()[axis] == 1) --axis;
+  const auto most = std::min<std::uint64_t>(count - n, grid.counts()[axis] - at[axis]);
+  std::size_t several = 1;
+  for (; several < most; ++several) {
+    const auto next = gathered_[n + several];
+    if (next != gathered_[n] + several) break;
+    const auto inside = grid.inside(grid.position(next));
+    if (inside.count != first.count || !reader_.is_plain(reader_.index_[next], inside)) break;
+  }
+  auto plan = plan_runs(first.count, first.rank, reader_.chunk_strides_, request_.strides, reader_.value_bytes_);
+  add_loop(plan, several, reader_.chunk_bytes_, grid.chunk_shape()[axis] * request_.strides[axis]);
+  copy_runs(plan, stored + reader_.member_offset_, request_.at(first.start));
+  return several;
 }
 
 std::span<const std::byte> chunked_reader::pass::read_chunk(const chunk_entry& entry) {
@@ -139,7 +170,6 @@ std::span<const std::byte> chunked_reader::pass::read_chunk(const chunk_entry& e
 void chunked_reader::pass::decode_to_request(std::uint64_t number, std::span<const std::byte> stored) {
   const auto inside = reader_.grid_.inside(reader_.grid_.position(number));
   const auto wanted = intersection(inside, request_.part);
-  if (reader_.is_plain(reader_.index_[number], inside)) return copy_out(stored.data(), inside, wanted);
   std::byte* out = request_.at(wanted.start);
   const auto plan =
       plan_runs(wanted.count, wanted.rank, reader_.chunk_strides_, request_.strides, reader_.value_bytes_);

@@ -19,6 +19,7 @@ class chunked_reader::pass {
   void read_cut(std::uint64_t number, const box& inside, const box& wanted);
   void gather(std::uint64_t number);
   void decode_gathered();
+  std::size_t spread_side_by_side(std::size_t n, std::size_t count, const std::byte* stored);
   void decode_to_request(std::uint64_t number, std::span<const std::byte> stored);
   void decode_to_slot(std::uint64_t number, const box& inside, std::span<std::byte> chunk);
   void decode(std::uint64_t number, const box& inside, std::span<const std::byte> stored, std::span<std::byte> chunk);

@@ -8,7 +8,7 @@ namespace penstock::io {
 namespace {
 
 constexpr std::size_t gather_bytes = std::size_t{1} << 20;   // neighbours are read together up to this size
-constexpr std::size_t plain_bytes = std::size_t{256} << 10;  // and unfiltered ones up to this, which caches hold
+constexpr std::size_t plain_bytes = std::size_t{256} << 10;  // enough where chunks hold whole rows, unfiltered
 
 }  // namespace
 
@@ -40,7 +40,10 @@ reader_memory chunked_reader::memory(std::size_t row_axis) const {
   m.index_bytes = index_.bytes();
   if (largest_stored_ == 0) return m;
   if (filters_.empty()) {
-    m.scratch.stored_bytes = std::clamp(chunk_bytes_, plain_bytes, gather_bytes);
+    // Where rows are put together from several chunks all bytes pass through this memory. The system's copies are slow
+    // to where the processor has just written and read: more than its second-level cache is better than less.
+    const auto least = grid_.across(row_axis) > 1 ? gather_bytes : plain_bytes;
+    m.scratch.stored_bytes = std::clamp(chunk_bytes_, least, gather_bytes);
     return m;
   }
   m.scratch = library_.memory(row_axis).scratch;
