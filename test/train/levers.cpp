@@ -1,0 +1,143 @@
+#include "row_loss.hpp"
+#include "step_state.hpp"
+
+#include <penstock/bytes.hpp>
+#include <penstock/train/levers.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+using namespace penstock;
+using namespace penstock::literals;
+using train::lever;
+
+namespace {
+
+const gpu::device host = gpu::device::host();
+
+// Six layers of 256 x 256 and their biases.
+constexpr std::size_t parameter_bytes = 6 * (256 * 256 + 256) * 4;
+constexpr std::size_t output_bytes = 256 * 4;  // of a row
+
+train::stage_options six_layers(train::optimizer_options optimizer = train::adamw{}) {
+  return {.model = {.inputs = 256, .hidden = {256, 256, 256, 256, 256}, .outputs = 256},
+          .optimizer = optimizer,
+          .rows = 256,
+          .threads = 1};
+}
+
+/// Device bytes of so many rows, counted by hand: parameters, gradients and moments; inputs, so many outputs, the
+/// gradients of two; and what each column, each row and the step take.
+constexpr std::size_t counted(std::size_t rows, std::size_t arrays = 4, std::size_t outputs = 6) {
+  const std::size_t columns = 256 * 4 + 256 * 4 + 3 * 256 * 8;
+  return arrays * parameter_bytes + rows * (1 + outputs + 2) * output_bytes + columns +
+         align_up(rows * sizeof(train::row_score<float>), 512) + align_up(sizeof(train::step_state), 512);
+}
+
+gpu::budget device_budget(std::size_t bytes) { return {.device_bytes = bytes, .pinned_bytes = 64_MiB}; }
+
+train::fitted_step fitted(const train::stage_options& asked, std::size_t device_bytes, std::size_t floor = 128) {
+  const auto step = train::fit_step(host, asked, device_budget(device_bytes), floor);
+  BOOST_REQUIRE(step.has_value());
+  BOOST_TEST(step->stage.rows * step->accumulate == asked.rows);
+  BOOST_TEST(step->reasons.size() == step->used.size());
+  BOOST_TEST(train::plan(host, step->stage).fits(device_budget(device_bytes)));
+  return *step;
+}
+
+bool used(const train::fitted_step& step, const std::vector<lever>& expected) { return step.used == expected; }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(levers)
+
+BOOST_AUTO_TEST_CASE(the_largest_batch_fits_and_one_row_more_does_not) {
+  const train::stage_options options = six_layers();
+  for (const std::size_t rows : {1u, 100u, 1000u}) {
+    BOOST_TEST(train::plan(host,
+                           [&] {
+                             auto o = options;
+                             o.rows = rows;
+                             return o;
+                           }())
+                   .total(gpu::memory_kind::device) == counted(rows));
+    for (const std::size_t spare : {std::size_t{0}, counted(rows + 1) - counted(rows) - 1})
+      BOOST_TEST(train::largest_rows(host, options, device_budget(counted(rows) + spare)) == rows);
+  }
+  BOOST_TEST(train::largest_rows(host, options, device_budget(counted(1) - 1)) == 0u);
+  BOOST_TEST(train::largest_rows(host, options, device_budget(counted(100)), 77) == 77u);
+}
+
+BOOST_AUTO_TEST_CASE(what_fits_is_left_as_it_is) {
+  const auto step = fitted(six_layers(), counted(256));
+  BOOST_TEST(step.stage.rows == 256u);
+  BOOST_TEST(used(step, {}));
+}
+
+BOOST_AUTO_TEST_CASE(first_come_smaller_batches_that_make_the_same_step) {
+  const auto step = fitted(six_layers(), counted(256) - 1);
+  BOOST_TEST(step.stage.rows == 128u);
+  BOOST_TEST(step.accumulate == 2u);
+  BOOST_TEST(used(step, {lever::micro_batch}));
+  BOOST_TEST(step.stage.recompute_layers == 0u);
+  // 250 = 2 * 5 * 5 * 5: of the rows that fit, the most that make up the step.
+  train::stage_options options = six_layers();
+  options.rows = 250;
+  const auto uneven = fitted(options, counted(124), 10);
+  BOOST_TEST(uneven.stage.rows == 50u);
+  BOOST_TEST(uneven.accumulate == 5u);
+}
+
+BOOST_AUTO_TEST_CASE(at_the_floor_activations_are_computed_again) {
+  const auto step = fitted(six_layers(), counted(128) - 1);
+  // Of two layers each, the ends of three segments and the inside of one: four outputs in place of six. Segments of
+  // three keep as many, and compute more.
+  BOOST_TEST(step.stage.recompute_layers == 2u);
+  BOOST_TEST(step.stage.rows == 128u);
+  BOOST_TEST(used(step, {lever::micro_batch, lever::recompute}));
+  BOOST_TEST(!step.stage.offload.optimizer);
+  const auto at_its_limit = fitted(six_layers(), counted(128, 4, 4));
+  BOOST_TEST(used(at_its_limit, {lever::micro_batch, lever::recompute}));
+}
+
+BOOST_AUTO_TEST_CASE(then_the_moments_leave_and_batches_may_be_large_again) {
+  const auto step = fitted(six_layers(), counted(128, 4, 4) - 1);
+  // The ring is a quarter of the moments, in pieces of 128 parameters: 4 x 24,576 of 8 bytes.
+  constexpr std::size_t ring = 4 * 24'576 * 8;
+  static_assert(counted(256, 2, 4) + ring < counted(128, 4, 4));
+  BOOST_TEST(train::plan(host, step.stage).total(gpu::memory_kind::device) == counted(256, 2, 4) + ring);
+  BOOST_TEST(step.stage.rows == 256u);
+  BOOST_TEST(used(step, {lever::recompute, lever::offload_optimizer}));
+}
+
+BOOST_AUTO_TEST_CASE(then_activations_leave_and_levers_that_free_nothing_are_passed_over) {
+  // No moments to move; layers are not computed again, as was asked for.
+  train::stage_options asked = six_layers(train::sgd{.momentum = 0});
+  asked.recompute_layers = 1;
+  const auto step = fitted(asked, counted(128, 2) - 1);
+  // The inputs and five outputs share three places.
+  BOOST_TEST(used(step, {lever::micro_batch, lever::offload_activations}));
+  BOOST_TEST(step.stage.rows == 128u);
+  BOOST_TEST(step.stage.recompute_layers == 1u);
+  BOOST_TEST(!step.stage.offload.optimizer);
+  BOOST_TEST(train::plan(host, step.stage).total(gpu::memory_kind::device) == counted(128, 2, 3));
+}
+
+BOOST_AUTO_TEST_CASE(last_come_batches_below_the_floor) {
+  train::stage_options asked = six_layers(train::sgd{.momentum = 0});
+  asked.recompute_layers = 1;
+  const auto step = fitted(asked, counted(128, 2, 3) - 1);
+  BOOST_TEST(used(step, {lever::offload_activations, lever::below_floor}));
+  BOOST_TEST(step.stage.rows == 64u);
+  BOOST_TEST(step.accumulate == 4u);
+  BOOST_TEST(fitted(asked, counted(1, 2, 3)).stage.rows == 1u);
+  BOOST_TEST(!train::fit_step(host, asked, device_budget(counted(1, 2, 3) - 1)).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(a_batch_smaller_than_the_floor_is_its_own_floor) {
+  train::stage_options asked = six_layers();
+  asked.rows = 32;
+  BOOST_TEST(used(fitted(asked, counted(32)), {}));
+  BOOST_TEST(used(fitted(asked, counted(32) - 1), {lever::recompute}));
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <penstock/gpu/device.hpp>
+#include <penstock/gpu/ledger.hpp>
+#include <penstock/train/stage.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace penstock::train {
+
+/// What makes a step fit a budget, in the order in which it is tried. Each comes on top of those before it.
+enum class lever : std::uint8_t {
+  micro_batch,          ///< fewer rows at once, down to a floor, and more batches for one step
+  recompute,            ///< activation checkpointing, with the segments that take the least
+  offload_optimizer,    ///< see offload_options
+  offload_activations,  ///< see offload_options
+  below_floor           ///< even fewer rows
+};
+std::string_view name_of(lever) noexcept;
+
+/// The fewest rows at once before other levers are tried: below it a step on a GPU is bound by its launches, so that
+/// halving the rows halves the speed, while computing activations again costs a third.
+inline constexpr std::size_t default_floor_rows = 128;
+
+/// A step that fits.
+struct fitted_step {
+  stage_options stage{};       ///< with the rows and the levers that were chosen
+  std::size_t accumulate = 1;  ///< batches for one batch that was asked for: stage.rows times it is the asked number
+  std::vector<lever> used{};   ///< in order; empty where what was asked for fits as it is
+  std::vector<std::string> reasons{};  ///< a sentence for each of them: what it is and why
+};
+
+/// Whether a run whose stage has these options fits its budget. More rows never fit where fewer do not.
+using fits_budget = std::function<bool(const stage_options&)>;
+
+/// The largest number of rows up to `most` that fits, the other options as they are; 0 where one row does not.
+std::size_t largest_rows(const stage_options& options, const fits_budget& fits, std::size_t most);
+/// The same for a stage alone: plan(d, rows) fits `limits`, and with one row more it does not.
+std::size_t largest_rows(gpu::device d, const stage_options& options, const gpu::budget& limits,
+                         std::size_t most = std::size_t{1} << 30);
+
+/// The segments of recompute_layers with which a stage takes the least device memory; 0 where none takes less than the
+/// options as they are. Pure.
+std::size_t best_segment(gpu::device d, const stage_options& options);
+
+/// The fewest levers with which `asked` fits: rows at once are a divisor of asked.rows, so that a step has the rows
+/// that were asked for. Levers that `asked` has already stay; one that frees no device memory is passed over. Empty
+/// where one row does not fit with all of them. Pure but for `fits`, which is called a few times for each lever.
+std::optional<fitted_step> fit_step(gpu::device d, const stage_options& asked, const fits_budget& fits,
+                                    std::size_t floor_rows = default_floor_rows);
+/// The same for a stage alone in `limits`.
+std::optional<fitted_step> fit_step(gpu::device d, const stage_options& asked, const gpu::budget& limits,
+                                    std::size_t floor_rows = default_floor_rows);
+
+}  // namespace penstock::train

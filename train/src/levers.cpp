@@ -1,0 +1,170 @@
+#include <penstock/train/levers.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <utility>
+
+namespace penstock::train {
+namespace {
+
+std::size_t device_bytes(gpu::device d, const stage_options& options) {
+  return plan(d, options).total(gpu::memory_kind::device);
+}
+
+std::vector<std::size_t> divisors(std::size_t number) {
+  std::vector<std::size_t> small, large;
+  for (std::size_t n = 1; n <= number / n; ++n) {
+    if (number % n != 0) continue;
+    small.push_back(n);
+    if (n != number / n) large.push_back(number / n);
+  }
+  small.insert(small.end(), large.rbegin(), large.rend());
+  return small;
+}
+
+/// The largest of `rows`, which rise, that fits; 0 where the first does not.
+std::size_t largest_that_fits(stage_options options, const fits_budget& fits, const std::vector<std::size_t>& rows) {
+  std::size_t fitting = 0, end = rows.size();  // rows[fitting - 1] fits, rows[end] does not
+  const auto fits_with = [&](std::size_t n) {
+    options.rows = rows[n];
+    return fits(options);
+  };
+  if (end > 0 && fits_with(end - 1)) return rows.back();
+  if (end > 0) --end;
+  while (fitting < end) {
+    const std::size_t middle = (fitting + end) / 2;
+    if (fits_with(middle))
+      fitting = middle + 1;
+    else
+      end = middle;
+  }
+  return fitting == 0 ? 0 : rows[fitting - 1];
+}
+
+/// Pulls a lever; false where it is pulled already, or frees nothing at `rows` rows.
+bool pull(gpu::device d, lever which, stage_options& options, std::size_t rows) {
+  stage_options with = options;
+  with.rows = rows;
+  stage_options without = with;
+  switch (which) {
+    case lever::recompute:
+      if (options.recompute_layers == 0) with.recompute_layers = best_segment(d, with);
+      break;
+    case lever::offload_optimizer: with.offload.optimizer = true; break;
+    case lever::offload_activations: with.offload.activations = true; break;
+    default: return false;
+  }
+  if (device_bytes(d, with) >= device_bytes(d, without)) return false;
+  options.recompute_layers = with.recompute_layers;
+  options.offload = with.offload;
+  return true;
+}
+
+std::string reason(lever which, const stage_options& chosen, std::size_t asked_rows, std::size_t floor) {
+  const std::string too_much = fmt::format("batches of {} rows, the fewest before this, do not fit", floor);
+  switch (which) {
+    case lever::micro_batch:
+    case lever::below_floor: {
+      const std::string what = which == lever::micro_batch
+                                   ? fmt::format("batches of {} rows do not fit the budget", asked_rows)
+                                   : fmt::format("batches of {} rows do not fit with all of this", floor);
+      return fmt::format("{}: steps are made of {} batches of {} rows", what, asked_rows / chosen.rows, chosen.rows);
+    }
+    case lever::recompute:
+      return fmt::format("{}: of every {} layers one output is kept, and backward computes the others again", too_much,
+                         chosen.recompute_layers);
+    case lever::offload_optimizer: return too_much + ": the optimizer's moments wait in pinned memory";
+    case lever::offload_activations: return too_much + ": activations wait in pinned memory";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view name_of(lever which) noexcept {
+  constexpr std::array<std::string_view, 5> names{"micro-batch", "recompute", "offload optimizer",
+                                                  "offload activations", "micro-batch below the floor"};
+  return names[static_cast<std::size_t>(which)];
+}
+
+std::size_t largest_rows(const stage_options& options, const fits_budget& fits, std::size_t most) {
+  stage_options tried = options;
+  const auto fits_with = [&](std::size_t rows) {
+    tried.rows = rows;
+    return fits(tried);
+  };
+  std::size_t fitting = 0, next = 1;
+  while (next <= most && fits_with(next)) {
+    fitting = next;
+    if (next == most) return most;
+    next = next > most / 2 ? most : next * 2;
+  }
+  std::size_t too_many = std::min(next, most + 1);
+  while (too_many - fitting > 1) {
+    const std::size_t middle = fitting + (too_many - fitting) / 2;
+    (fits_with(middle) ? fitting : too_many) = middle;
+  }
+  return fitting;
+}
+
+std::size_t largest_rows(gpu::device d, const stage_options& options, const gpu::budget& limits, std::size_t most) {
+  return largest_rows(
+      options, [&](const stage_options& o) { return plan(d, o).fits(limits); }, most);
+}
+
+std::size_t best_segment(gpu::device d, const stage_options& options) {
+  stage_options tried = options;
+  std::size_t best = 0, least = device_bytes(d, options);
+  // Dense, LayerNorm, activation and dropout are the most that a hidden layer is made of.
+  const std::size_t most = 4 * options.model.hidden.size() + 1;
+  for (tried.recompute_layers = 2; tried.recompute_layers <= most; ++tried.recompute_layers)
+    if (const std::size_t bytes = device_bytes(d, tried); bytes < least) {
+      least = bytes;
+      best = tried.recompute_layers;
+    }
+  return best;
+}
+
+std::optional<fitted_step> fit_step(gpu::device d, const stage_options& asked, const fits_budget& fits,
+                                    std::size_t floor_rows) {
+  if (asked.rows == 0) throw std::invalid_argument("a step of 0 rows; it has one at least");
+  const std::size_t floor = std::min(std::max<std::size_t>(floor_rows, 1), asked.rows);
+  std::vector<std::size_t> above = divisors(asked.rows), below;
+  const auto first_above = std::lower_bound(above.begin(), above.end(), floor);
+  below.assign(above.begin(), first_above);
+  above.erase(above.begin(), first_above);
+
+  fitted_step step{.stage = asked};
+  std::vector<lever> pulled;
+  const auto settle = [&](std::size_t rows) {
+    step.stage.rows = rows;
+    step.accumulate = asked.rows / rows;
+    if (rows < above.front())
+      pulled.push_back(lever::below_floor);
+    else if (rows < asked.rows)
+      pulled.insert(pulled.begin(), lever::micro_batch);
+    for (const lever each : pulled) step.reasons.push_back(reason(each, step.stage, asked.rows, above.front()));
+    step.used = std::move(pulled);
+    return step;
+  };
+
+  if (const std::size_t rows = largest_that_fits(step.stage, fits, above)) return settle(rows);
+  for (const lever next : {lever::recompute, lever::offload_optimizer, lever::offload_activations}) {
+    if (!pull(d, next, step.stage, above.front())) continue;
+    pulled.push_back(next);
+    if (const std::size_t rows = largest_that_fits(step.stage, fits, above)) return settle(rows);
+  }
+  if (const std::size_t rows = largest_that_fits(step.stage, fits, below)) return settle(rows);
+  return std::nullopt;
+}
+
+std::optional<fitted_step> fit_step(gpu::device d, const stage_options& asked, const gpu::budget& limits,
+                                    std::size_t floor_rows) {
+  return fit_step(
+      d, asked, [&](const stage_options& o) { return plan(d, o).fits(limits); }, floor_rows);
+}
+
+}  // namespace penstock::train
