@@ -99,4 +99,26 @@ BOOST_AUTO_TEST_CASE(mix_is_splitmix64) {
   BOOST_TEST(penstock::gpu::mix(1234567 + 2 * increment) == 9817491932198370423u);
 }
 
+// Ten indices in three lanes: lanes of 4, 3 and 3 turns lie one after another.
+BOOST_AUTO_TEST_CASE(lanes_take_turns_and_lie_one_after_another) {
+  const auto draw = permutation::dealt(10, 3, false, 0, 0, 0);
+  const std::vector<std::uint64_t> expected{0, 4, 7, 1, 5, 8, 2, 6, 9, 3};
+  for (std::uint64_t index = 0; index < 10; ++index) BOOST_TEST(draw(index) == expected[index]);
+}
+
+BOOST_AUTO_TEST_CASE(each_lane_is_permuted_by_a_key_of_its_own) {
+  for (const std::uint64_t lanes : {2U, 3U, 8U})
+    for (const std::uint64_t size : {1U, 2U, 7U, 64U, 1001U}) {
+      const auto draw = permutation::dealt(size, lanes, true, 17, 100, 1000);
+      std::uint64_t before = 0;
+      for (std::uint64_t lane = 0; lane < lanes; ++lane) {
+        const std::uint64_t turns = (size + lanes - 1 - lane) / lanes;
+        const permutation own(turns, penstock::gpu::mix(17 ^ (100 + lane * 1000)));
+        for (std::uint64_t turn = 0; turn < turns; ++turn)
+          BOOST_REQUIRE_EQUAL(draw(turn * lanes + lane), before + own(turn));
+        before += turns;
+      }
+    }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

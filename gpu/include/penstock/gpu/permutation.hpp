@@ -25,11 +25,22 @@ PENSTOCK_HOST_DEVICE constexpr std::uint64_t mix(std::uint64_t x) noexcept {
 class permutation {
  public:
   constexpr permutation() noexcept = default;
-  constexpr permutation(std::uint64_t size, std::uint64_t key) noexcept : size_(size), key_(key) {
-    while (half_bits_ < 32 && (std::uint64_t{1} << (2 * half_bits_)) < size) ++half_bits_;
-    if (size > 1) enabled_ = true;
-  }
+  constexpr permutation(std::uint64_t size, std::uint64_t key) noexcept
+      : size_(size), key_(key), half_bits_(half_bits_of(size)), enabled_(size > 1) {}
   static constexpr permutation identity() noexcept { return {}; }
+
+  /// Several lanes that take turns: index i is turn i / lanes of lane i % lanes, and lanes lie one after another in
+  /// what it maps to, the first size % lanes of them one longer. Within lane l turns are permuted by the key
+  /// mix(key ^ (first + l * step)), or kept in order where `shuffled` is false.
+  static constexpr permutation dealt(std::uint64_t size, std::uint64_t lanes, bool shuffled, std::uint64_t key,
+                                     std::uint64_t first, std::uint64_t step) noexcept {
+    permutation draw(size, key);
+    draw.lanes_ = lanes;
+    draw.first_ = first;
+    draw.step_ = step;
+    draw.shuffled_ = shuffled;
+    return draw;
+  }
 
   /// Indices that it takes, from 0 on; any, where it is the identity.
   PENSTOCK_HOST_DEVICE constexpr std::uint64_t size() const noexcept { return size_; }
@@ -38,30 +49,54 @@ class permutation {
 
   PENSTOCK_HOST_DEVICE constexpr std::uint64_t operator()(std::uint64_t index) const noexcept {
     if (!enabled_) return index;
-    do index = shuffle_once(index);
-    while (index >= size_);
-    return index;
+    return lanes_ > 1 ? in_lane(index) : walk(index, size_, half_bits_, key_);
   }
 
  private:
   static constexpr int rounds = 8;
 
-  PENSTOCK_HOST_DEVICE constexpr std::uint64_t shuffle_once(std::uint64_t x) const noexcept {
-    const std::uint64_t mask = (std::uint64_t{1} << half_bits_) - 1;
-    std::uint64_t left = x >> half_bits_, right = x & mask;
+  PENSTOCK_HOST_DEVICE static constexpr unsigned half_bits_of(std::uint64_t size) noexcept {
+    unsigned half_bits = 1;
+    while (half_bits < 32 && (std::uint64_t{1} << (2 * half_bits)) < size) ++half_bits;
+    return half_bits;
+  }
+
+  PENSTOCK_HOST_DEVICE constexpr std::uint64_t in_lane(std::uint64_t index) const noexcept {
+    const std::uint64_t lane = index % lanes_, turn = index / lanes_;
+    const std::uint64_t turns = size_ / lanes_, longer = size_ % lanes_;
+    const std::uint64_t before = lane * turns + (lane < longer ? lane : longer), own = turns + (lane < longer);
+    if (!shuffled_ || own < 2) return before + turn;
+    return before + walk(turn, own, half_bits_of(own), mix(key_ ^ (first_ + lane * step_)));
+  }
+
+  PENSTOCK_HOST_DEVICE static constexpr std::uint64_t walk(std::uint64_t index, std::uint64_t size, unsigned half_bits,
+                                                           std::uint64_t key) noexcept {
+    do index = shuffle_once(index, half_bits, key);
+    while (index >= size);
+    return index;
+  }
+
+  PENSTOCK_HOST_DEVICE static constexpr std::uint64_t shuffle_once(std::uint64_t x, unsigned half_bits,
+                                                                   std::uint64_t key) noexcept {
+    const std::uint64_t mask = (std::uint64_t{1} << half_bits) - 1;
+    std::uint64_t left = x >> half_bits, right = x & mask;
     for (int round = 0; round < rounds; ++round) {
       const std::uint64_t next =
-          left ^ (mix(right ^ (key_ + static_cast<std::uint64_t>(round) * 0xd1342543de82ef95u)) & mask);
+          left ^ (mix(right ^ (key + static_cast<std::uint64_t>(round) * 0xd1342543de82ef95u)) & mask);
       left = right;
       right = next;
     }
-    return (left << half_bits_) | right;
+    return (left << half_bits) | right;
   }
 
   std::uint64_t size_ = 0;
   std::uint64_t key_ = 0;
+  std::uint64_t lanes_ = 1;
+  std::uint64_t first_ = 0;
+  std::uint64_t step_ = 0;
   unsigned half_bits_ = 1;
   bool enabled_ = false;
+  bool shuffled_ = true;
 };
 
 }  // namespace penstock::gpu
