@@ -1,7 +1,7 @@
 #include "geometry.hpp"
 #include "pipeline_impl.hpp"
 #include "read_options_of.hpp"
-#include "select_rows.hpp"
+#include "supply_rows.hpp"
 
 #include <penstock/io/error.hpp>
 
@@ -40,10 +40,11 @@ struct opened::impl {
       : parts(std::move(what)),
         readers(std::move(opened_readers)),
         shape(shape_of(readers)),
-        rows(parts->how, shape, select_rows(parts->from, shape.rows, parts->faults), parts->share) {
-    if (rows.shards() > 1 && parts->batch.last == last_batch::keep)
+        supply(supply_rows(parts->from, parts->how, shape.rows, parts->faults)),
+        rows(parts->how, shape, supply, parts->share) {
+    if (rows.ranks() > 1 && parts->batch.last == last_batch::keep)
       throw std::invalid_argument(
-          "shards need the same number of batches: let the last ones be padded or dropped (batch_options::last)");
+          "processes need the same number of batches: let the last ones be padded or dropped (batch_options::last)");
     std::vector<stored_field> stored;
     for (const io::row_reader& reader : readers) stored.push_back({reader.element(), reader.row_shape()});
     on_host = wire(*parts, stored, true);
@@ -84,7 +85,8 @@ struct opened::impl {
       for (std::size_t i = 0; i < readers.size(); ++i)
         for (io::memory_item item : readers[i].memory(resources(readers[i], threads)))
           items.push_back({fmt::format("io: {} of {}", item.name, parts->from.fields()[i].name), item.bytes});
-      if (parts->from.selected()) items.push_back({"pipeline: rows that take part", row_set::bytes_for(shape.rows)});
+      const auto held = memory_of(supply, parts->from, parts->how, shape.rows);
+      items.insert(items.end(), held.begin(), held.end());
       return items;
     };
     return t;
@@ -118,6 +120,7 @@ struct opened::impl {
   std::shared_ptr<const description::parts> parts;
   std::vector<io::row_reader> readers;
   source_shape shape;
+  row_supply supply;
   order rows;
   wiring on_host, on_cuda;
   std::vector<field_shape> shapes;

@@ -1,10 +1,13 @@
-#include "row_set.hpp"
+#include "dealing.hpp"
+#include "make_sequence.hpp"
+#include "row_supply.hpp"
 
 #include <penstock/pipeline/order.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 
 namespace penstock::pipeline {
@@ -16,14 +19,18 @@ constexpr std::uint64_t most_run_bytes = 4 << 20;
 constexpr std::uint64_t runs_in_a_pool = 32;
 constexpr std::uint64_t most_pool_bytes = 128 << 20;
 
-// Purposes that draw from the same seed and epoch must not share keys.
-enum class purpose : std::uint64_t { runs = 1, tail = 2, draw = 3 };
-
 // Which window of which shard: the window alone where there is one shard.
 std::uint64_t window_number(std::uint64_t window, std::uint64_t shard) { return window ^ (shard << 40); }
 
-std::uint64_t key(std::uint64_t seed, std::uint64_t epoch, purpose why, std::uint64_t index) {
-  return gpu::mix(gpu::mix(gpu::mix(gpu::mix(seed) ^ epoch) ^ static_cast<std::uint64_t>(why)) ^ index);
+std::uint64_t seed_of(const order_options& options) {
+  return std::visit(
+      [](const auto& how) -> std::uint64_t {
+        if constexpr (requires { how.seed; })
+          return how.seed;
+        else
+          return 0;
+      },
+      options);
 }
 
 }  // namespace
@@ -41,28 +48,30 @@ shuffled order_defaults(const source_shape& shape) {
 }
 
 order::order(const order_options& options, source_shape shape, std::shared_ptr<const row_set> only, shard_options share)
-    : only_(std::move(only)), share_(share), source_rows_(shape.rows) {
-  if (share.shard >= share.shards)
-    throw std::invalid_argument(
-        fmt::format("there is no shard {} of {}; shards count from 0", share.shard, share.shards));
+    : order(options, shape, row_supply{.only = std::move(only)}, share) {}
+
+order::order(const order_options& options, source_shape shape, const row_supply& supply, shard_options share)
+    : only_(supply.only), source_rows_(shape.rows), seed_(seed_of(options)) {
   if (only_) shape.rows = only_->size();
-  chosen_rows_ = rows_ = shape.rows;
+  chosen_rows_ = shape.rows;
   const shuffled defaults = order_defaults(shape);
   const auto* shuffle = std::get_if<shuffled>(&options);
-  if (const auto* every_row = std::get_if<random>(&options)) {
-    permuted_ = true;
-    seed_ = every_row->seed;
-    run_rows_ = 1;
-  } else if (shuffle) {
-    permuted_ = pooled_ = true;
-    seed_ = shuffle->seed;
+  const bool as_they_lie = std::holds_alternative<sequential>(options), shared = share.shards > 1;
+  permuted_ = !as_they_lie;
+  if (shuffle)
     choose_run(*shuffle, defaults);
-  } else if (share.shards > 1) {
-    run_rows_ = defaults.run_rows;
-  }
-  if (share.shards > 1) rows_ = rows_of_shard(share.shard);
-  window_rows_ = rows_;
-  if (shuffle) choose_pool(*shuffle, defaults);
+  else
+    run_rows_ = as_they_lie ? (shared ? defaults.run_rows : 0) : 1;
+  sequence_ = make_sequence(options, {chosen_rows_, std::max<std::uint64_t>(run_rows_, 1), shared}, supply);
+  dealt_ = std::make_shared<dealing>(share, sequence_->rows(), run_rows_);
+  // Where a process takes a row from each of its shards in turn, it holds a run of each.
+  if (shuffle)
+    choose_pool(*shuffle, defaults);
+  else if (dealt_->lanes() > 1 && run_rows_ > 1)
+    pool_rows_ = run_rows_;
+  pooled_ = pool_rows_ > 0;
+  window_rows_ = rows();
+  if (pooled_) window_rows_ = std::min(pool_rows_ * dealt_->lanes(), std::max<std::uint64_t>(rows(), 1));
 }
 
 void order::choose_run(const shuffled& wish, const shuffled& defaults) {
@@ -72,76 +81,73 @@ void order::choose_run(const shuffled& wish, const shuffled& defaults) {
 }
 
 void order::choose_pool(const shuffled& wish, const shuffled& defaults) {
-  window_rows_ = wish.pool_rows ? wish.pool_rows : std::max(defaults.pool_rows, run_rows_);
-  if (window_rows_ < run_rows_ && window_rows_ < chosen_rows_)
+  pool_rows_ = wish.pool_rows ? wish.pool_rows : std::max(defaults.pool_rows, run_rows_);
+  if (pool_rows_ < run_rows_ && pool_rows_ < chosen_rows_)
     throw std::invalid_argument(fmt::format(
-        "a pool of {} rows cannot hold a run of {}; raise pool_rows or lower run_rows", window_rows_, run_rows_));
-  window_rows_ = std::min(window_rows_, std::max<std::uint64_t>(rows_, 1));
+        "a pool of {} rows cannot hold a run of {}; raise pool_rows or lower run_rows", pool_rows_, run_rows_));
+  const std::uint64_t of_a_shard = (sequence_->rows() + dealt_->shards() - 1) / dealt_->shards();
+  pool_rows_ = std::min(pool_rows_, std::max<std::uint64_t>(of_a_shard, 1));
 }
 
-/// Full runs are dealt in turn; the short last one goes to the shard whose turn it is then.
-std::uint64_t order::rows_of_shard(std::uint64_t shard) const noexcept {
-  const std::uint64_t full = chosen_rows_ / run_rows_, tail = chosen_rows_ % run_rows_;
-  const std::uint64_t runs = full / share_.shards + (shard < full % share_.shards);
-  return runs * run_rows_ + (shard == full % share_.shards ? tail : 0);
-}
+std::uint64_t order::rows() const noexcept { return dealt_->rows(); }
+std::uint64_t order::most_rows() const noexcept { return dealt_->most_rows(); }
+std::uint64_t order::least_rows() const noexcept { return dealt_->least_rows(); }
+std::uint64_t order::shards() const noexcept { return dealt_->shards(); }
+std::uint64_t order::ranks() const noexcept { return dealt_->ranks(); }
+std::uint64_t order::rows_of_all() const noexcept { return sequence_->rows(); }
+bool order::repeats() const noexcept { return sequence_->repeats(); }
+std::uint64_t order::rows_fingerprint() const noexcept { return only_ ? only_->fingerprint() : 0; }
+std::uint64_t order::draws_fingerprint() const noexcept { return sequence_->fingerprint(); }
 
-std::uint64_t order::most_rows() const noexcept { return share_.shards == 1 ? rows_ : rows_of_shard(0); }
-std::uint64_t order::least_rows() const noexcept {
-  return share_.shards == 1 ? rows_ : rows_of_shard(share_.shards - 1);
-}
-
-// Reading goes through the full runs in permuted order; the short last run, if there is one, is put in at a drawn
-// place.
 void order::read(std::uint64_t epoch, std::uint64_t first, std::uint64_t count, std::vector<extent>& out) const {
-  if (first + count > rows_ || first + count < first)
+  if (first + count > rows() || first + count < first)
     throw std::invalid_argument(
-        fmt::format("positions {} to {} are not in an epoch of {} rows", first, first + count, rows_));
-  const auto append = [&](std::uint64_t place, std::uint64_t n) {
-    if (only_)
-      only_->append(place, n, out);
-    else
-      append_extent(out, place, n);
-  };
-  if (!permuted_ && share_.shards == 1) return append(first, count);
+        fmt::format("positions {} to {} are not in an epoch of {} rows", first, first + count, rows()));
   while (count > 0) {
-    const run_place place = run_at(epoch, first);
-    const auto n = std::min(count, place.rows - place.offset);
-    append(place.first_row + place.offset, n);
+    const extent next = stretch_at(epoch, first);
+    const auto n = std::min(count, next.count);
+    if (only_)
+      only_->append(next.first, n, out);
+    else
+      append_extent(out, next.first, n);
     first += n, count -= n;
   }
 }
 
-std::uint64_t order::source_row(std::uint64_t place) const noexcept { return only_ ? only_->row(place) : place; }
-std::uint64_t order::rows_fingerprint() const noexcept { return only_ ? only_->fingerprint() : 0; }
-
-order::run_place order::run_at(std::uint64_t epoch, std::uint64_t position) const noexcept {
-  const std::uint64_t full = chosen_rows_ / run_rows_, tail = chosen_rows_ % run_rows_;
-  const auto runs = permuted_ ? gpu::permutation(full, key(seed_, epoch, purpose::runs, 0)) : gpu::permutation();
-  if (share_.shards > 1) {
-    // The run's turn among all; the short one has the last.
-    const std::uint64_t turn = position / run_rows_ * share_.shards + share_.shard, offset = position % run_rows_;
-    if (turn >= full) return {full * run_rows_, tail, offset};
-    return {runs(turn) * run_rows_, run_rows_, offset};
+/// Places that follow each other from a reading position on.
+extent order::stretch_at(std::uint64_t epoch, std::uint64_t position) const noexcept {
+  if (dealt_->shards() == 1) {
+    const auto [first, count] = sequence_->at(epoch, position);
+    return {first, count};
   }
-  const std::uint64_t tail_at = tail ? key(seed_, epoch, purpose::tail, 0) % (full + 1) : full;
-  const std::uint64_t tail_first = tail_at * run_rows_;
-  if (position >= tail_first && position < tail_first + tail) return {full * run_rows_, tail, position - tail_first};
-  const std::uint64_t among_full = position < tail_first ? position : position - tail;
-  return {runs(among_full / run_rows_) * run_rows_, run_rows_, among_full % run_rows_};
+  const std::uint64_t lanes = dealt_->lanes();
+  std::uint64_t lane = position % lanes, row = position / lanes, left = lanes > 1 ? 1 : position + rows();
+  if (pooled_ && lanes > 1) {
+    // In a window lanes lie one after another, the first ones one row longer: as gpu::permutation::dealt() has it.
+    const std::uint64_t window = position / window_rows_, offset = position % window_rows_;
+    const std::uint64_t size = std::min(window_rows_, rows() - window * window_rows_);
+    const std::uint64_t least = size / lanes, longer = size % lanes, edge = longer * (least + 1);
+    lane = offset < edge ? offset / (least + 1) : longer + (offset - edge) / least;
+    const std::uint64_t turn = offset - lane * least - std::min(lane, longer);
+    row = window * pool_rows_ + turn;
+    left = least + (lane < longer) - turn;
+  }
+  const dealing::stretch in_sequence = dealt_->at(lane, row);
+  const row_sequence::stretch places = sequence_->at(epoch, in_sequence.first);
+  return {places.first, std::min({places.rows, in_sequence.rows, left})};
 }
 
 gpu::permutation order::draw(std::uint64_t epoch, std::uint64_t window) const noexcept {
   if (!pooled_) return gpu::permutation::identity();
-  const std::uint64_t first = window * window_rows_;
-  return {std::min(window_rows_, rows_ - std::min(first, rows_)),
-          key(seed_, epoch, purpose::draw, window_number(window, share_.shard))};
+  const std::uint64_t first = window * window_rows_, size = std::min(window_rows_, rows() - std::min(first, rows()));
+  const std::uint64_t base = key_base(seed_, epoch, purpose::draw), number = window_number(window, dealt_->rank());
+  if (dealt_->lanes() == 1) return {size, gpu::mix(base ^ number)};
+  return gpu::permutation::dealt(size, dealt_->lanes(), permuted_, base, number, dealt_->ranks() << 40);
 }
 
 std::uint64_t order::reading_row(std::uint64_t epoch, std::uint64_t position) const noexcept {
-  if (!permuted_ && share_.shards == 1) return source_row(position);
-  const run_place place = run_at(epoch, position);
-  return source_row(place.first_row + place.offset);
+  const std::uint64_t place = stretch_at(epoch, position).first;
+  return only_ ? only_->row(place) : place;
 }
 
 std::uint64_t order::row(std::uint64_t epoch, std::uint64_t position) const noexcept {
@@ -151,13 +157,16 @@ std::uint64_t order::row(std::uint64_t epoch, std::uint64_t position) const noex
 }
 
 std::string order::description() const {
-  std::string text = "sequential";
-  if (pooled_)
-    text = fmt::format("shuffled: seed {}, runs of {} rows, pool of {} rows", seed_, run_rows_, window_rows_);
-  else if (permuted_)
+  std::string text = sequence_->description();
+  if (text.empty() && pooled_ && permuted_)
+    text = fmt::format("shuffled: seed {}, runs of {} rows, pool of {} rows", seed_, run_rows_, pool_rows_);
+  else if (text.empty() && permuted_)
     text = fmt::format("random: seed {}, every row by itself", seed_);
+  else if (text.empty())
+    text = "sequential";
   if (only_) text += fmt::format("; {} of {} rows take part", chosen_rows_, source_rows_);
-  if (share_.shards > 1) text += fmt::format("; dealt to {} shards", share_.shards);
+  if (dealt_->shards() > 1)
+    text += fmt::format("; dealt to {} shards, by runs of {} rows", dealt_->shards(), run_rows_);
   return text;
 }
 

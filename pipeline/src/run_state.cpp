@@ -41,10 +41,14 @@ json identity(const ground& on) {
   json fields = json::object();
   for (std::size_t i = 0; i < on.readers.size(); ++i) fields[on.parts->from.fields()[i].name] = identity(on.readers[i]);
   const batch_options& batches = on.parts->batch;
-  json known{{"penstock_state", version},   {"rows", on.rows.rows_of_all()},
-             {"fields", std::move(fields)}, {"order", on.rows.description()},
-             {"batch_rows", batches.rows},  {"last_batch", names_of_last[static_cast<std::size_t>(batches.last)]}};
+  json known{{"penstock_state", version},
+             {"rows", on.rows.rows_of_all()},
+             {"fields", std::move(fields)},
+             {"order", on.rows.description()},
+             {"batch_rows", batches.rows * on.rows.ranks()},
+             {"last_batch", names_of_last[static_cast<std::size_t>(batches.last)]}};
   if (const auto print = on.rows.rows_fingerprint()) known["selected"] = fmt::format("{:016x}", print);
+  if (const auto print = on.rows.draws_fingerprint()) known["drawn_by"] = fmt::format("{:016x}", print);
   return known;
 }
 

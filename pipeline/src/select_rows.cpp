@@ -1,51 +1,20 @@
 #include "select_rows.hpp"
 
+#include "field_scan.hpp"
 #include "read_options_of.hpp"
 
 #include <penstock/gpu/permutation.hpp>
-#include <penstock/io/row_reader.hpp>
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <limits>
 #include <stdexcept>
-#include <vector>
+#include <string_view>
 
 namespace penstock::pipeline {
 namespace {
 
-constexpr std::size_t piece_bytes = 4 << 20;  // of a field that is looked at, at once
-
-const source::field_description& field_of(const source& from, const std::string& name) {
-  for (const auto& field : from.fields())
-    if (field.name == name) return field;
-  throw std::invalid_argument(fmt::format("rows are selected by field '{}', which the source does not have", name));
-}
-
-/// Calls `look` with each row's number and bytes.
-void look_at(const io::row_reader& reader, const std::function<void(std::uint64_t row, const std::byte*)>& look) {
-  const std::size_t row_bytes = std::max<std::size_t>(reader.row_bytes(), 1);
-  const std::uint64_t step = std::max<std::uint64_t>(piece_bytes / row_bytes, 1);
-  std::vector<std::byte> piece(std::min<std::uint64_t>(step, reader.rows()) * reader.row_bytes());
-  for (std::uint64_t first = 0; first < reader.rows(); first += step) {
-    const std::uint64_t count = std::min(step, reader.rows() - first);
-    reader.read(first, count, {piece.data(), count * reader.row_bytes()});
-    for (std::uint64_t i = 0; i < count; ++i) look(first + i, piece.data() + i * reader.row_bytes());
-  }
-}
-
-std::uint64_t mix_bytes(const std::byte* bytes, std::size_t count) {
-  std::uint64_t mixed = gpu::mix(count);
-  for (std::size_t done = 0; done < count; done += sizeof(std::uint64_t)) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes + done, std::min(sizeof word, count - done));
-    mixed = gpu::mix(mixed ^ word);
-  }
-  return mixed;
-}
+constexpr std::string_view why = "rows are selected by";
 
 class chooser {
  public:
@@ -61,17 +30,7 @@ class chooser {
   }
 
   void operator()(const selection::rows_that& some) const {
-    const auto& field = field_of(from_, some.field);
-    io::read_options options = read_options_of(field, faults_);
-    options.values.as = type::float64;
-    const io::row_reader reader(field.segments, options);
-    if (reader.row_bytes() != sizeof(double))
-      throw std::invalid_argument(
-          fmt::format("rows are selected by field '{}', which has {} numbers in a row; it needs one", some.field,
-                      reader.row_bytes() / sizeof(double)));
-    look_at(reader, [&](std::uint64_t row, const std::byte* bytes) {
-      double value = 0;
-      std::memcpy(&value, bytes, sizeof value);
+    look_at_numbers(field_of(from_, some.field, why), faults_, why, [&](std::uint64_t row, double value) {
       if (!some.keep(value)) rows_.remove(row);
     });
   }
@@ -90,7 +49,7 @@ class chooser {
       for (std::uint64_t row = 0; row < count_; ++row) look(row, row);
       return;
     }
-    const auto& field = field_of(from_, part.how.group);
+    const auto& field = field_of(from_, part.how.group, why);
     const io::row_reader reader(field.segments, read_options_of(field, faults_));
     look_at(reader,
             [&](std::uint64_t row, const std::byte* bytes) { look(row, mix_bytes(bytes, reader.row_bytes())); });

@@ -61,7 +61,7 @@ loader_request request_of(const nb::list& fields, row_criteria& rows, const nb::
   loader_request request{.fields = {},
                          .rows = rows.selection(),
                          .order = order_of(order),
-                         .shard = {.shards = number("world_size"), .shard = number("rank")},
+                         .shard = {.shards = number("world_size"), .rank = number("rank")},
                          .batches = {.rows = number("batch_size"),
                                      .last = last_of(nb::cast<std::string>(options["last"])),
                                      .held = number("held"),

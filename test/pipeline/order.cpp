@@ -1,5 +1,7 @@
 #include <penstock/pipeline/order.hpp>
 
+#include "order_rows.hpp"
+
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
@@ -10,23 +12,8 @@
 #include <set>
 
 namespace pp = penstock::pipeline;
-
-namespace {
-
-std::vector<std::uint64_t> rows_of(const pp::order& order, std::uint64_t epoch) {
-  std::vector<std::uint64_t> rows(order.rows());
-  for (std::uint64_t p = 0; p < order.rows(); ++p) rows[p] = order.row(epoch, p);
-  return rows;
-}
-
-bool is_every_row_once(std::vector<std::uint64_t> rows) {
-  std::sort(rows.begin(), rows.end());
-  for (std::uint64_t r = 0; r < rows.size(); ++r)
-    if (rows[r] != r) return false;
-  return true;
-}
-
-}  // namespace
+using penstock::test::is_every_row_once;
+using penstock::test::rows_of;
 
 BOOST_AUTO_TEST_SUITE(order)
 
@@ -44,9 +31,9 @@ BOOST_AUTO_TEST_CASE(every_row_comes_once_for_any_shape_run_and_pool) {
                         seed = random();
     const pp::order order(pp::shuffled{seed, run, pool}, {.rows = rows, .row_bytes = 8});
     for (const std::uint64_t epoch : {0u, 1u, 77u})
-      BOOST_REQUIRE_MESSAGE(is_every_row_once(rows_of(order, epoch)), "rows " << rows << ", run " << run << ", pool "
-                                                                              << pool << ", seed " << seed << ", epoch "
-                                                                              << epoch);
+      BOOST_REQUIRE_MESSAGE(is_every_row_once(rows_of(order, epoch), rows), "rows " << rows << ", run " << run
+                                                                                    << ", pool " << pool << ", seed "
+                                                                                    << seed << ", epoch " << epoch);
   }
 }
 
@@ -114,51 +101,13 @@ BOOST_AUTO_TEST_CASE(positions_outside_the_epoch_are_refused) {
 BOOST_AUTO_TEST_CASE(random_rows_come_once_and_far_from_their_neighbours) {
   const pp::order order(pp::random{5}, {.rows = 2000, .row_bytes = 8});
   const auto rows = rows_of(order, 1);
-  BOOST_TEST(is_every_row_once(rows));
+  BOOST_TEST(is_every_row_once(rows, 2000));
   BOOST_TEST(!order.is_pooled());
   BOOST_TEST(rows != rows_of(order, 2));
   // Neighbours stay neighbours with probability 2 / 2000: 2 are expected of 1999.
   std::size_t neighbours = 0;
   for (std::size_t p = 1; p < rows.size(); ++p) neighbours += rows[p] == rows[p - 1] + 1 || rows[p] + 1 == rows[p - 1];
   BOOST_TEST(neighbours < 12u);
-}
-
-BOOST_AUTO_TEST_CASE(shards_hold_every_row_once_for_any_shape_and_differ_by_a_run_at_most) {
-  std::mt19937_64 random(2);
-  for (int trial = 0; trial < 200; ++trial) {
-    const std::uint64_t rows = 1 + random() % 3000, run = 1 + random() % 100, pool = run + random() % 500,
-                        shards = 1 + random() % 9, seed = random();
-    const pp::order_options options[] = {pp::sequential{}, pp::shuffled{seed, run, pool}, pp::random{seed}};
-    for (const pp::order_options& how : options) {
-      std::vector<std::uint64_t> all;
-      std::uint64_t most = 0, least = rows;
-      for (std::uint64_t shard = 0; shard < shards; ++shard) {
-        const pp::order order(how, {.rows = rows, .row_bytes = 8}, nullptr, {.shards = shards, .shard = shard});
-        const auto some = rows_of(order, 4);
-        all.insert(all.end(), some.begin(), some.end());
-        most = std::max<std::uint64_t>(most, some.size()), least = std::min<std::uint64_t>(least, some.size());
-        if (shards > 1) {
-          BOOST_REQUIRE(order.least_rows() <= some.size());
-          BOOST_REQUIRE(order.most_rows() >= some.size());
-          BOOST_REQUIRE(order.most_rows() - order.least_rows() <= std::max<std::uint64_t>(order.run_rows(), 1));
-        }
-        std::vector<pp::extent> extents;
-        order.read(4, 0, order.rows(), extents);
-        std::uint64_t position = 0;
-        for (const auto& e : extents)
-          for (std::uint64_t r = 0; r < e.count; ++r)
-            BOOST_REQUIRE_EQUAL(order.reading_row(4, position++), e.first + r);
-      }
-      BOOST_REQUIRE_MESSAGE(is_every_row_once(all), "rows " << rows << ", run " << run << ", pool " << pool
-                                                            << ", shards " << shards << ", seed " << seed);
-    }
-  }
-}
-
-BOOST_AUTO_TEST_CASE(a_shard_that_there_is_not_is_refused) {
-  BOOST_CHECK_EXCEPTION(
-      pp::order(pp::sequential{}, {.rows = 10}, nullptr, {.shards = 2, .shard = 2}), std::invalid_argument,
-      [](const auto& e) { return std::string(e.what()).find("no shard 2 of 2") != std::string::npos; });
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -18,13 +18,15 @@ namespace {
 const auto every_device = data::make(penstock::test::devices());
 const gpu::budget small{.device_bytes = 8_MiB, .pinned_bytes = 4_MiB, .host_bytes = 64_MiB};
 const gpu::budget tight{.device_bytes = 512_KiB, .pinned_bytes = 256_KiB, .host_bytes = 64_MiB};
-const auto orders = data::make(std::vector<int>{0, 1, 2, 3});
+const auto orders = data::make(std::vector<int>{0, 1, 2, 3, 4, 5});
 
 pp::description described(const small_file& file, int n) {
   const pp::shuffled shuffled{.seed = 3, .run_rows = 20, .pool_rows = 100};
   if (n == 0) return pp::read(file.all());
   if (n == 1) return pp::read(file.all(), shuffled);
   if (n == 2) return pp::read(file.all(), pp::random{.seed = 3});
+  if (n == 4) return pp::read(file.all(), pp::weighted{.seed = 3, .field = "label", .rows = 500});
+  if (n == 5) return pp::read(file.all(), pp::class_balanced{.seed = 3, .field = "image"});
   return pp::read(file.all().select(pp::training_part({.validation = 0.3})), shuffled);
 }
 
@@ -60,6 +62,17 @@ BOOST_DATA_TEST_CASE(resuming_after_any_batch_gives_the_rows_of_never_having_sto
                   (std::vector<std::uint64_t>(rows.begin() + static_cast<std::ptrdiff_t>(seen[i]), rows.end())));
   }
   BOOST_TEST((second.resume_at(states.back()) == pp::run_position{2, 0}));
+}
+
+BOOST_AUTO_TEST_CASE(a_state_of_rows_that_were_drawn_by_other_weights_is_refused) {
+  const small_file file(300, 64);
+  const auto build = [&](double last) {
+    std::vector<double> weights(300, 1);
+    weights.back() = last;
+    return pp::read(file.all(), pp::weighted{.seed = 3, .weights = weights}).build(gpu::device::host(), small);
+  };
+  fails_with(build(2), build(1).state({0, 1}), "its drawn_by is");
+  BOOST_TEST((build(2).resume_at(build(2).state({0, 1})) == pp::run_position{0, 1}));
 }
 
 BOOST_AUTO_TEST_CASE(a_state_is_a_few_hundred_bytes) {

@@ -1,0 +1,49 @@
+#include "make_sequence.hpp"
+
+#include "drawn_rows.hpp"
+#include "each_once.hpp"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace penstock::pipeline {
+namespace {
+
+using made = std::shared_ptr<const row_sequence>;
+
+struct maker {
+  const sequence_shape& shape;
+  const row_supply& supply;
+
+  std::uint64_t rows_or(std::uint64_t wish) const {
+    if (wish && shape.rows == 0)
+      throw std::invalid_argument(fmt::format("{} rows shall be drawn in an epoch, and no row takes part", wish));
+    return wish ? wish : shape.rows;
+  }
+
+  made operator()(const sequential&) const { return std::make_shared<each_once>(shape.rows); }
+  made operator()(const shuffled& how) const {
+    const auto last = shape.shared ? each_once::last_run::comes_last : each_once::last_run::is_put_in;
+    return std::make_shared<each_once>(shape.rows, shape.run_rows, how.seed, last);
+  }
+  made operator()(const random& how) const {
+    return std::make_shared<each_once>(shape.rows, 1, how.seed, each_once::last_run::comes_last);
+  }
+  made operator()(const weighted& how) const {
+    if (!supply.weights) throw std::invalid_argument("a weighted order needs the weights of the rows");
+    return std::make_shared<weighted_rows>(supply.weights, how.seed, rows_or(how.rows));
+  }
+  made operator()(const class_balanced& how) const {
+    if (!supply.classes) throw std::invalid_argument("a class-balanced order needs the classes of the rows");
+    return std::make_shared<balanced_rows>(supply.classes, how.seed, rows_or(how.rows));
+  }
+};
+
+}  // namespace
+
+made make_sequence(const order_options& how, const sequence_shape& shape, const row_supply& supply) {
+  return std::visit(maker{shape, supply}, how);
+}
+
+}  // namespace penstock::pipeline
