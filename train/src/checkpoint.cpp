@@ -38,8 +38,9 @@ metrics metrics_of(const json& j) {
 }
 
 /// What must be the same for a run to go on as if it had never stopped, each with its words for people.
-json identity_of(const trainer_options& options) {
+json identity_of(const learner& model, const trainer_options& options) {
   const stage_options& s = options.stage;
+  if (!model.name().empty()) return {{"model", model.name()}, {"rows of a step", s.rows * options.accumulate}};
   return {{"model", to_text(s.model)},
           {"loss", to_text(s.loss)},
           {"targets", std::string(name_of(s.targets))},
@@ -126,8 +127,9 @@ std::vector<double> read_doubles(const std::filesystem::path& file, const char* 
   return values;
 }
 
-void check_identity(const std::filesystem::path& file, const json& there, const trainer_options& options) {
-  const json here = identity_of(options);
+void check_identity(const std::filesystem::path& file, const json& there, const learner& model,
+                    const trainer_options& options) {
+  const json here = identity_of(model, options);
   const json& other = there.at("identity");
   for (const auto& [name, value] : here.items())
     if (!other.contains(name) || other.at(name) != value)
@@ -153,8 +155,10 @@ input_statistics read_items(const std::filesystem::path& file, const json& there
   const json& sums = there.at("checksums");
   std::vector<io::row_reader> readers;
   for (const state_item& item : items) readers.push_back(open_item(file, item.path, item.element, item.shape));
-  input_statistics statistics{read_doubles(file, "/normalisation/mean", inputs, sums),
-                              read_doubles(file, "/normalisation/deviation", inputs, sums)};
+  input_statistics statistics;
+  if (inputs != 0)  // a model of the user's takes its inputs as they are
+    statistics = {read_doubles(file, "/normalisation/mean", inputs, sums),
+                  read_doubles(file, "/normalisation/deviation", inputs, sums)};
   for (std::size_t n = 0; n < readers.size(); ++n) {
     checksum sum;
     read_pieces(readers[n], items[n], [&](std::size_t, const std::vector<std::byte>& piece) { sum.add(piece); });
@@ -178,10 +182,24 @@ mlp_options model_of(const json& there) {
   return model;
 }
 
+/// What the stage's model can be made of again.
+json describe(const stage_options& s) {
+  return {{"inputs", s.model.inputs},
+          {"hidden", s.model.hidden},
+          {"outputs", s.model.outputs},
+          {"activation", std::string(name_of(s.model.activation))},
+          {"layer_norm", s.model.layer_norm},
+          {"dropout", s.model.dropout},
+          {"compute", std::string(name_of(s.compute))},
+          {"loss", std::string(name_of(s.loss))}};
+}
+
 }  // namespace
 
 predictor_options read_model(const std::filesystem::path& file) {
   const json there = read_attributes(file);
+  if (!there.contains("hidden") && there.contains("identity"))
+    refuse(file, "it holds a model of the user's own, which only that model can use");
   try {
     predictor_options options;
     options.model = model_of(there);
@@ -204,8 +222,8 @@ input_statistics load_weights(const std::filesystem::path& file, const mlp_optio
   return read_items(file, read_attributes(file), items, model.inputs, write);
 }
 
-void save_checkpoint(const std::filesystem::path& file, stage& from, const trainer_options& options, const position& at,
-                     fault_seam faults) {
+void save_checkpoint(const std::filesystem::path& file, learner& from, const trainer_options& options,
+                     const position& at, fault_seam faults) {
   const train::progress now = from.progress();
   io::writer to(file, std::move(faults));
   std::vector<std::byte> piece;
@@ -222,40 +240,38 @@ void save_checkpoint(const std::filesystem::path& file, stage& from, const train
     });
     sums[item.path] = to_text(sum);
   }
-  for (const auto& [path, values] : {std::pair{"/normalisation/mean", &from.normalisation().mean},
-                                     std::pair{"/normalisation/deviation", &from.normalisation().deviation}})
-    sums[path] = write_doubles(to, path, *values);
-  const json attributes = {{"format", format_version},
-                           {"identity", identity_of(options)},
-                           {"inputs", options.stage.model.inputs},
-                           {"hidden", options.stage.model.hidden},
-                           {"outputs", options.stage.model.outputs},
-                           {"activation", std::string(name_of(options.stage.model.activation))},
-                           {"layer_norm", options.stage.model.layer_norm},
-                           {"dropout", options.stage.model.dropout},
-                           {"compute", std::string(name_of(options.stage.compute))},
-                           {"loss", std::string(name_of(options.stage.loss))},
-                           {"optimizer", to_text(options.stage.optimizer)},
-                           {"epoch", at.epoch},
-                           {"next_row", at.next_batch * options.stage.rows},
-                           {"training", to_json(at.training)},
-                           {"source", at.source},
-                           {"checksums", sums},
-                           {"steps", now.steps},
-                           {"skipped", now.skipped},
-                           {"loss_scale", now.loss_scale},
-                           {"clean_steps", now.clean_steps}};
+  const input_statistics statistics = from.normalisation();
+  for (const auto& [path, values] : {std::pair{"/normalisation/mean", &statistics.mean},
+                                     std::pair{"/normalisation/deviation", &statistics.deviation}})
+    if (!values->empty()) sums[path] = write_doubles(to, path, *values);
+  json attributes = {{"format", format_version},
+                     {"identity", identity_of(from, options)},
+                     {"optimizer", to_text(options.stage.optimizer)},
+                     {"epoch", at.epoch},
+                     {"next_row", at.next_batch * options.stage.rows},
+                     {"training", to_json(at.training)},
+                     {"source", at.source},
+                     {"checksums", sums},
+                     {"steps", now.steps},
+                     {"skipped", now.skipped},
+                     {"loss_scale", now.loss_scale},
+                     {"clean_steps", now.clean_steps}};
+  if (from.stage() != nullptr) attributes.update(describe(options.stage));
   const std::string text = attributes.dump(2);
   to.attribute("/", attribute_name, text);
   to.attribute("/", checksum_name, checksum_of(std::as_bytes(std::span(text))));
   to.commit();
 }
 
-position load_checkpoint(const std::filesystem::path& file, stage& to, const trainer_options& options) {
+position load_checkpoint(const std::filesystem::path& file, learner& to, const trainer_options& options) {
   const json there = read_attributes(file);
   try {
-    check_identity(file, there, options);
-    const std::uint64_t next_row = there.at("next_row"), steps = there.at("steps"), skipped = there.at("skipped");
+    check_identity(file, there, to, options);
+    const train::progress progress{.steps = there.at("steps"),
+                                   .skipped = there.at("skipped"),
+                                   .loss_scale = there.at("loss_scale"),
+                                   .clean_steps = there.at("clean_steps")};
+    const std::uint64_t next_row = there.at("next_row");
     if (next_row % options.stage.rows != 0)
       refuse(file, fmt::format("it stands at row {} of an epoch, which is no multiple of batches of {} rows", next_row,
                                options.stage.rows));
@@ -264,14 +280,12 @@ position load_checkpoint(const std::filesystem::path& file, stage& to, const tra
                       .training = metrics_of(there.at("training")),
                       .source = there.at("source")};
     const input_statistics statistics =
-        read_items(file, there, to.state(), options.stage.model.inputs,
+        read_items(file, there, to.state(), to.stage() != nullptr ? options.stage.model.inputs : 0,
                    [&](const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes) {
                      to.write_state(item, offset, from, bytes);
                    });
     to.set_normalisation(statistics);
-    to.set_steps(steps, skipped);
-    if (options.stage.precision == precision::fp16 && there.at("loss_scale") > 1)
-      to.set_loss_scale(there.at("loss_scale"), there.at("clean_steps"));
+    to.set_progress(progress);
     return at;
   } catch (const json::exception&) {
     refuse(file, "its attribute 'penstock' lacks a value; the file is damaged");

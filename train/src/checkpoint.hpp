@@ -1,5 +1,7 @@
 #pragma once
 
+#include "learner.hpp"
+
 #include <penstock/train/predictor.hpp>
 #include <penstock/train/trainer.hpp>
 
@@ -9,16 +11,16 @@
 
 namespace penstock::train {
 
-/// The file's datasets are the stage's state items and /normalisation/mean and /deviation; the attribute "penstock" of
-/// the root is JSON with everything else. See trainer::save and trainer::resume.
-void save_checkpoint(const std::filesystem::path& file, stage& from, const trainer_options& options, const position& at,
-                     fault_seam faults);
+/// The file's datasets are the model's state items, and of the stage /normalisation/mean and /deviation; the attribute
+/// "penstock" of the root is JSON with everything else. See trainer::save and trainer::resume.
+void save_checkpoint(const std::filesystem::path& file, learner& from, const trainer_options& options,
+                     const position& at, fault_seam faults);
 /// The model alone: its options, and its weights and statistics. See predictor.
 predictor_options read_model(const std::filesystem::path& file);
 using item_writer =
     std::function<void(const state_item&, std::size_t offset, const std::byte* from, std::size_t bytes)>;
 input_statistics load_weights(const std::filesystem::path& file, const mlp_options& model,
                               const std::vector<state_item>& items, const item_writer& write);
-position load_checkpoint(const std::filesystem::path& file, stage& to, const trainer_options& options);
+position load_checkpoint(const std::filesystem::path& file, learner& to, const trainer_options& options);
 
 }  // namespace penstock::train

@@ -28,18 +28,16 @@ pipeline::pipeline_plan plan_testing(gpu::device d, const pipeline::opened& test
   }
 }
 
-}  // namespace
-
-memory_plan plan(gpu::device d, const gpu::budget& limits, const stage_options& stage, const pipeline::opened& training,
-                 const pipeline::opened* testing) {
-  gpu::ledger own = plan(d, stage);
+memory_plan plan_with(gpu::device d, const gpu::budget& limits, const gpu::ledger& model,
+                      const pipeline::opened& training, const pipeline::opened* testing) {
+  gpu::ledger own = model;
   if (testing != nullptr)
     own.add(memory_kind::host, test_readers, testing->smallest_plan(d).ledger.total(memory_kind::host));
 
   memory_plan run;
   run.training = training.plan(d, limits, own);
   run.pipelines = run.training.ledger;
-  gpu::ledger stage_and_test = plan(d, stage);
+  gpu::ledger stage_and_test = model;
   if (testing != nullptr) {
     gpu::ledger before = stage_and_test;
     before.add(run.pipelines);
@@ -59,6 +57,18 @@ memory_plan plan(gpu::device d, const gpu::budget& limits, const stage_options& 
     throw gpu::budget_error("training with its test set does not fit the budget", run.ledger, limits, smallest);
   }
   return run;
+}
+
+}  // namespace
+
+memory_plan plan(gpu::device d, const gpu::budget& limits, const stage_options& stage, const pipeline::opened& training,
+                 const pipeline::opened* testing) {
+  return plan_with(d, limits, plan(d, stage), training, testing);
+}
+
+memory_plan plan(gpu::device d, const gpu::budget& limits, const model_functions& model,
+                 const pipeline::opened& training, const pipeline::opened* testing) {
+  return plan_with(d, limits, plan(d, model), training, testing);
 }
 
 planned_run build(const memory_plan& plan, pipeline::opened training, std::optional<pipeline::opened> testing,

@@ -1,14 +1,19 @@
 #include <penstock/train/trainer.hpp>
 
 #include "checkpoint.hpp"
+#include "own_learner.hpp"
+#include "stage_learner.hpp"
 
 #include <penstock/train/error.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <stdexcept>
+#include <vector>
 
 namespace penstock::train {
 namespace {
@@ -74,9 +79,13 @@ std::string stored_in(const pipeline::pipeline& data, const std::string& field) 
 }
 
 /// What the order of rows, and so the bits of a run, depend on.
-std::string source_of(const pipeline::pipeline& data, const trainer_options& options) {
-  return fmt::format("{} rows of {} with {}, {}", data.rows(), stored_in(data, options.x),
-                     stored_in(data, options.label), data.row_order().description());
+std::string source_of(const pipeline::pipeline& data, const trainer_options& options, bool all_fields) {
+  std::vector<std::string> places;
+  if (all_fields)
+    for (const auto& field : data.plan().fields) places.push_back(stored_in(data, field.name));
+  else
+    places = {stored_in(data, options.x), stored_in(data, options.label)};
+  return fmt::format("{} rows of {}, {}", data.rows(), fmt::join(places, " with "), data.row_order().description());
 }
 
 std::string bad_target(const stage_options& stage) {
@@ -95,7 +104,24 @@ std::string bad_target(const stage_options& stage) {
 }  // namespace
 
 trainer::trainer(gpu::stream_ref stream, trainer_options options, std::shared_ptr<gpu::memory> memory)
-    : options_(checked(std::move(options))), stage_(stream, options_.stage, std::move(memory)) {}
+    : options_(checked(std::move(options))),
+      model_(std::make_unique<stage_learner>(
+          train::stage(stream, options_.stage, std::move(memory)),
+          [o = options_](const pipeline::batch& batch, const step_place&) { return rows_of(batch, o); })) {}
+
+trainer::trainer(gpu::stream_ref stream, trainer_options options, std::shared_ptr<gpu::memory> memory,
+                 model_functions model)
+    : options_(checked(std::move(options))),
+      model_(std::make_unique<own_learner>(stream, std::move(model), std::move(memory))) {}
+
+trainer::trainer(trainer&&) noexcept = default;
+trainer& trainer::operator=(trainer&&) noexcept = default;
+trainer::~trainer() = default;
+
+train::stage& trainer::stage() {
+  if (train::stage* const there = model_->stage()) return *there;
+  throw std::logic_error("this trainer has " + model_->name() + ", and no stage of Penstock's");
+}
 
 /// Rows are numbered by their position in the epoch; the order knows which rows of the source they are, and the
 /// pipeline where those are stored.
@@ -117,22 +143,27 @@ void trainer::check(const train::progress& p, const pipeline::pipeline& data, co
     fail(options_.x, p.bad_input,
          "an input is not finite (NaN or infinity), or becomes so when it is normalised; mend the data, or let "
          "such steps be skipped");
+  if (!model_->name().empty() && !std::isfinite(p.running.loss_sum))
+    throw error(fmt::format("the loss of {} is not finite after {} steps; lower the learning rate, or mend the data",
+                            model_->name(), p.steps),
+                {.epoch = epoch, .step = p.steps});
   if (p.bad_loss != none)
     fail(options_.x, p.bad_loss, "the loss is not finite; lower the learning rate, or let such steps be skipped");
 }
 
 void trainer::normalise_from(pipeline::pipeline& training, std::stop_token stop) {
-  stage_.forget();
-  auto range = training.epochs(position_.epoch, 1, {.stream = stage_.stream(), .stop = stop});
+  train::stage& stage = this->stage();
+  stage.forget();
+  auto range = training.epochs(position_.epoch, 1, {.stream = model_->stream(), .stop = stop});
   while (const pipeline::batch batch = range.next())
-    stage_.observe(inputs_of(batch, options_), batch.rows(), batch.valid_rows(), batch.index() * options_.stage.rows);
-  check(stage_.progress(), training, "training set", position_.epoch);
-  stage_.reset();
-  stage_.set_normalisation(stage_.observed());
+    stage.observe(inputs_of(batch, options_), batch.rows(), batch.valid_rows(), batch.index() * options_.stage.rows);
+  check(model_->progress(), training, "training set", position_.epoch);
+  model_->reset();
+  stage.set_normalisation(stage.observed());
 }
 
 epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_token stop, const observer& watch) {
-  const std::string source = source_of(training, options_);
+  const std::string source = source_of(training, options_, model_->stage() == nullptr);
   if ((resumed_ || position_.next_batch != 0) && !position_.source.empty() && position_.source != source)
     throw error(
         fmt::format("the training set is {}, and this run began with {}; go on with the same data and order, "
@@ -151,35 +182,38 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
     done.seconds = seconds_since(start);
   };
 
-  stage_.reset(position_.training);
+  model_->reset(position_.training);
   bool stopped = false;
   try {
     auto range = training.epochs(position_.epoch, 1,
-                                 {.stream = stage_.stream(), .stop = stop, .first_batch = position_.next_batch});
+                                 {.stream = model_->stream(), .stop = stop, .first_batch = position_.next_batch});
     std::size_t in_step = 0;
     std::uint64_t steps = 0;
     while (const pipeline::batch batch = range.next()) {
-      stage_.accumulate(rows_of(batch, options_));
-      if (++in_step < options_.accumulate && batch.index() + 1 < done.batches_per_epoch) continue;
       const std::uint64_t step = position_.epoch * steps_per_epoch + batch.index() / options_.accumulate;
-      stage_.update(rate * factor(options_.schedule, step, steps_per_epoch));
-      in_step = 0;
+      const bool ends = in_step + 1 == options_.accumulate || batch.index() + 1 == done.batches_per_epoch;
+      model_->step(batch, {.learning_rate = rate * factor(options_.schedule, step, steps_per_epoch),
+                           .begins = in_step == 0,
+                           .ends = ends,
+                           .first_row = batch.index() * options_.stage.rows});
+      in_step = ends ? 0 : in_step + 1;
+      if (!ends) continue;
       done.batches = position_.next_batch = batch.index() + 1;
       if (++steps % options_.check_every == 0) {
-        note(stage_.latest_progress());
+        note(model_->latest_progress());
         if (watch) watch(done);
       }
       if (stop.stop_requested()) break;
     }
   } catch (const pipeline::stopped&) {
-    stage_.discard();  // of a step that has begun; it is done again
+    model_->discard();  // of a step that has begun; it is done again
     stopped = true;
   } catch (...) {
-    stage_.discard();
-    position_.training = stage_.progress().at_step;
+    model_->discard();
+    position_.training = model_->progress().at_step;
     throw;
   }
-  note(stage_.progress());
+  note(model_->progress());
   position_.training = done.training;
   done.complete = !stopped && position_.next_batch == done.batches_per_epoch;
   if (done.complete) position_ = {.epoch = position_.epoch + 1, .next_batch = 0, .training = {}, .source = source};
@@ -188,23 +222,24 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
 }
 
 metrics trainer::evaluate(pipeline::pipeline& testing, std::stop_token stop) {
-  stage_.reset();
+  model_->reset();
   constexpr std::uint64_t epoch = 0;  // of the test set's own order: always the same
-  auto range = testing.epochs(epoch, 1, {.stream = stage_.stream(), .stop = stop});
-  while (const pipeline::batch batch = range.next()) stage_.evaluate(rows_of(batch, options_));
-  const train::progress p = stage_.progress();
-  confusion_ = stage_.confusion();
-  stage_.reset();
+  auto range = testing.epochs(epoch, 1, {.stream = model_->stream(), .stop = stop});
+  while (const pipeline::batch batch = range.next())
+    model_->step(batch, {.training = false, .first_row = batch.index() * options_.stage.rows});
+  const train::progress p = model_->progress();
+  if (train::stage* const stage = model_->stage()) confusion_ = stage->confusion();
+  model_->reset();
   check(p, testing, "test set", epoch);
   return p.running;
 }
 
 void trainer::save(const std::filesystem::path& file, fault_seam faults) {
-  save_checkpoint(file, stage_, options_, position_, std::move(faults));
+  save_checkpoint(file, *model_, options_, position_, std::move(faults));
 }
 
 void trainer::resume(const std::filesystem::path& file) {
-  position_ = load_checkpoint(file, stage_, options_);
+  position_ = load_checkpoint(file, *model_, options_);
   resumed_ = true;
 }
 

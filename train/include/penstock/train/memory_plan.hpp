@@ -6,6 +6,7 @@
 #include <penstock/pipeline/description.hpp>
 #include <penstock/pipeline/pipeline.hpp>
 #include <penstock/pipeline/plan.hpp>
+#include <penstock/train/own_model.hpp>
 #include <penstock/train/stage.hpp>
 
 #include <memory>
@@ -26,6 +27,9 @@ struct memory_plan {
 /// budget that would do where it does not fit.
 memory_plan plan(gpu::device d, const gpu::budget& limits, const stage_options& stage, const pipeline::opened& training,
                  const pipeline::opened* testing = nullptr);
+/// The same for a model of yours: see own_model.hpp.
+memory_plan plan(gpu::device d, const gpu::budget& limits, const model_functions& model,
+                 const pipeline::opened& training, const pipeline::opened* testing = nullptr);
 
 /// What a plan describes, allocated.
 struct planned_run {

@@ -2,6 +2,7 @@
 
 #include <penstock/fault.hpp>
 #include <penstock/pipeline/pipeline.hpp>
+#include <penstock/train/own_model.hpp>
 #include <penstock/train/schedule.hpp>
 #include <penstock/train/stage.hpp>
 
@@ -14,6 +15,8 @@
 #include <string>
 
 namespace penstock::train {
+
+class learner;  // private: what the loop sees of a model
 
 struct trainer_options {
   stage_options stage{};           ///< stage.rows: rows of the pipelines' batches
@@ -45,17 +48,25 @@ struct position {
   std::string source{};  ///< the training set and its order, in words; empty: not known yet
 };
 
-/// The training loop: takes batches of pipelines through a stage, epoch by epoch, and keeps its place. What it meets (a
-/// loss that is not finite, a target that the loss does not take, a pipeline's error) ends it with an exception; a
-/// checkpoint of its last whole step can be saved then. Not thread-safe.
+/// The training loop: takes batches of pipelines through a stage, or a model of yours, epoch by epoch, and keeps its
+/// place. What it meets (a loss that is not finite, a target that the loss does not take, a pipeline's error) ends it
+/// with an exception; a checkpoint of its last whole step can be saved then. Not thread-safe.
 class trainer {
  public:
   using observer = std::function<void(const epoch_progress&)>;
 
   /// `memory` holds the items of plan(device, options.stage).
   trainer(gpu::stream_ref stream, trainer_options options, std::shared_ptr<gpu::memory> memory);
+  /// A model of yours in the same loop, which binds it now; `memory` holds the items of plan(device, model). Of
+  /// options.stage, only the rows and the optimizer's learning rate are looked at. Throws std::invalid_argument for
+  /// state that a checkpoint cannot hold.
+  trainer(gpu::stream_ref stream, trainer_options options, std::shared_ptr<gpu::memory> memory, model_functions model);
+  trainer(trainer&&) noexcept;
+  trainer& operator=(trainer&&) noexcept;
+  ~trainer();
 
-  /// Takes mean and deviation of the inputs from one pass over the training set. Throws pipeline::stopped on request.
+  /// Takes mean and deviation of the inputs from one pass over the training set. Throws pipeline::stopped on request,
+  /// and std::logic_error where the model is yours: it takes its inputs as they are.
   void normalise_from(pipeline::pipeline& training, std::stop_token stop = {});
   /// Trains until the epoch's end, from where it stands. A stop is obeyed between steps: the result is not complete
   /// then, and the next call goes on. Throws train::error with the row at fault, pipeline errors as they are; and
@@ -77,14 +88,15 @@ class trainer {
   const train::position& position() const noexcept { return position_; }
   /// Of the last evaluate(); empty unless options().stage.confusion.
   const confusion_matrix& confusion() const noexcept { return confusion_; }
-  train::stage& stage() noexcept { return stage_; }
+  /// Throws std::logic_error where the model is yours.
+  train::stage& stage();
 
  private:
   void check(const train::progress& so_far, const pipeline::pipeline& data, const char* what,
              std::uint64_t epoch) const;
 
   trainer_options options_;
-  train::stage stage_;
+  std::unique_ptr<learner> model_;
   train::position position_;
   bool resumed_ = false;  ///< and no epoch has begun since
   confusion_matrix confusion_;

@@ -1,0 +1,119 @@
+// A model of your own in Penstock's training loop, within its budget and with its checkpoints: linear regression with
+// kernels of its own, on CUDA or on the host. own_model FILE.h5 /x /y EPOCHS [DEVICE [CHECKPOINT.h5]]
+
+#include <penstock/gpu/permutation.hpp>  // PENSTOCK_HOST_DEVICE
+#include <penstock/pipeline/description.hpp>
+#include <penstock/train/memory_plan.hpp>
+#include <penstock/train/trainer.hpp>
+
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <iostream>
+
+namespace ps = penstock;
+using namespace ps::literals;
+using ps::gpu::memory_kind;
+
+constexpr std::size_t batch_rows = 256;
+#ifdef __CUDACC__
+template <class F>
+__global__ void each(std::size_t count, F f) {
+  for (std::size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) f(i);
+}
+#endif
+
+/// f(i) for i < count, in the stream's order.
+template <class F>
+void for_each([[maybe_unused]] ps::gpu::stream_ref stream, std::size_t count, F f) {
+#ifdef __CUDACC__
+  if (stream.device().is_cuda()) return each<<<64, 128, 0, stream.native()>>>(count, f);
+#endif
+  for (std::size_t i = 0; i < count; ++i) f(i);
+}
+
+struct measure_row {  // how far row i's prediction is off
+  const float *x, *y, *weight;
+  std::size_t inputs;
+  float* off;
+  PENSTOCK_HOST_DEVICE void operator()(std::size_t i) const {
+    off[i] = -y[i];
+    for (std::size_t j = 0; j < inputs; ++j) off[i] += weight[j] * x[i * inputs + j];
+  }
+};
+
+struct add_losses {  // by one thread: the order of the sum is always the same
+  const float* off;
+  std::size_t rows;
+  ps::train::metrics* sums;
+  PENSTOCK_HOST_DEVICE void operator()(std::size_t) const {
+    for (std::size_t i = 0; i < rows; ++i) sums->loss_sum += 0.5 * static_cast<double>(off[i] * off[i]);
+    sums->weight_sum += static_cast<double>(rows);
+    sums->rows += rows;
+  }
+};
+
+struct descend {  // weight j, by the mean gradient of the batch
+  const float *x, *off;
+  std::size_t inputs, rows;
+  float rate, *weight;
+  PENSTOCK_HOST_DEVICE void operator()(std::size_t j) const {
+    float sum = 0;
+    for (std::size_t i = 0; i < rows; ++i) sum += off[i] * x[i * inputs + j];
+    weight[j] -= rate * sum / static_cast<float>(rows);
+  }
+};
+
+struct linear_model {
+  std::size_t inputs;
+  ps::gpu::stream_ref stream{};
+  float *weight = nullptr, *off = nullptr;
+
+  ps::gpu::ledger plan(ps::gpu::device) const {
+    ps::gpu::ledger items;
+    items.add(memory_kind::device, "own: weights", inputs * sizeof(float));
+    items.add(memory_kind::device, "own: distances", batch_rows * sizeof(float));
+    return items;
+  }
+  void bind(ps::gpu::stream_ref on, const ps::gpu::memory& memory) {
+    stream = on;
+    weight = reinterpret_cast<float*>(memory.at(memory_kind::device, "own: weights").data());
+    off = reinterpret_cast<float*>(memory.at(memory_kind::device, "own: distances").data());
+    ps::gpu::fill(stream, weight, 0, inputs * sizeof(float));
+  }
+  void step(const ps::pipeline::batch& batch, const ps::train::step_place& at) {
+    const auto *x = batch.field<float>("x"), *y = batch.field<float>("y");
+    for_each(stream, batch.valid_rows(), measure_row{x, y, weight, inputs, off});
+    for_each(stream, 1, add_losses{off, batch.valid_rows(), at.sums});
+    const auto rate = static_cast<float>(at.learning_rate);
+    if (at.training) for_each(stream, inputs, descend{x, off, inputs, batch.valid_rows(), rate, weight});
+  }
+  void visit_state(const ps::train::state_visitor& visit) {
+    visit({"/model/weight", ps::type::float32, {inputs}, reinterpret_cast<std::byte*>(weight)});
+  }
+};
+
+int main(int argc, char** argv) try {
+  if (argc < 5) return std::cerr << "usage: own_model FILE.h5 /x /y EPOCHS [DEVICE [CHECKPOINT.h5]]\n", 2;
+  auto source = ps::pipeline::source{}
+                    .field("x", ps::io::datasets(argv[1], argv[2]), {.as = ps::type::float32})
+                    .field("y", ps::io::datasets(argv[1], argv[3]), {.as = ps::type::float32});
+  const ps::pipeline::batch_options batches{.rows = batch_rows};
+  auto rows = (ps::pipeline::read(source, ps::pipeline::shuffled{.seed = 1}) | batches).open();
+  linear_model model{rows.fields().front().row_shape.at(0)};
+  const auto functions = ps::train::functions_of(model);
+  const auto device = ps::gpu::device::parse(argc > 5 ? argv[5] : "auto");
+  const auto plan = ps::train::plan(device, {.device_bytes = 64_MiB}, functions, rows);
+  auto run = ps::train::build(plan, std::move(rows));
+  const ps::gpu::stream stream(device);
+  const ps::train::stage_options stage{.optimizer = ps::train::sgd{.learning_rate = 0.1}, .rows = batch_rows};
+  ps::train::trainer trainer(stream, {.stage = stage}, run.memory, functions);
+  if (argc > 6 && std::filesystem::exists(argv[6])) trainer.resume(argv[6]);
+  while (trainer.position().epoch < std::strtoul(argv[4], nullptr, 10)) {
+    const auto done = trainer.train_epoch(run.training);
+    std::cout << "epoch " << done.epoch + 1 << ": loss " << done.training.loss() << '\n';
+    if (argc > 6) trainer.save(argv[6]);
+  }
+} catch (const std::exception& e) {
+  return std::cerr << "own_model: " << e.what() << '\n', 1;
+}

@@ -1,0 +1,236 @@
+// A model of the user's in the training loop. Its weights are compared with a loop in float64 written here.
+#include "large_allocations.hpp"
+#include "training_file.hpp"
+
+#include <penstock/train/error.hpp>
+#include <penstock/train/own_model.hpp>
+#include <penstock/train/predictor.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+#include <limits>
+#include <memory>
+
+using namespace penstock;
+using namespace penstock::literals;
+using gpu::memory_kind;
+using penstock::test::training_file;
+
+namespace {
+
+constexpr std::size_t inputs = training_file::columns;
+
+/// Linear regression of the label by gradient descent, on the host. Gradients are added up over the batches of a step.
+struct linear_model {
+  std::string called = "linear regression";
+  float* weight = nullptr;
+  double* gradient = nullptr;
+  std::size_t steps_seen = 0, rows_in_step = 0;
+  bool allocates = false;
+  float first_weight = 0;
+
+  std::string name() const { return called; }
+  gpu::ledger plan(gpu::device) const {
+    gpu::ledger items;
+    items.add(memory_kind::device, "own: weights", inputs * sizeof(float));
+    items.add(memory_kind::device, "own: gradients", inputs * sizeof(double));
+    return items;
+  }
+  void bind(gpu::stream_ref, const gpu::memory& memory) {
+    weight = reinterpret_cast<float*>(memory.at(memory_kind::device, "own: weights").data());
+    gradient = reinterpret_cast<double*>(memory.at(memory_kind::device, "own: gradients").data());
+    std::fill(weight, weight + inputs, first_weight);
+  }
+  void step(const pipeline::batch& batch, const train::step_place& at) {
+    std::vector<double> scratch(allocates ? 100'000 : 0);
+    const auto* const x = batch.field<float>("x");
+    const auto* const label = batch.field<std::int32_t>("label");
+    if (at.training && at.begins) {
+      std::fill(gradient, gradient + inputs, 0.0);
+      rows_in_step = 0;
+    }
+    for (std::size_t i = 0; i < batch.valid_rows(); ++i) {
+      double off = -label[i];
+      for (std::size_t j = 0; j < inputs; ++j)
+        off += static_cast<double>(weight[j]) * static_cast<double>(x[i * inputs + j]);
+      at.sums->loss_sum += off * off / 2;
+      at.sums->weight_sum += 1;
+      ++at.sums->rows;
+      for (std::size_t j = 0; j < inputs && at.training; ++j)
+        gradient[j] += off * static_cast<double>(x[i * inputs + j]);
+    }
+    rows_in_step += batch.valid_rows();
+    if (!at.training || !at.ends) return;
+    BOOST_TEST(at.step == steps_seen++);
+    for (std::size_t j = 0; j < inputs; ++j)
+      weight[j] -= static_cast<float>(at.learning_rate * gradient[j] / static_cast<double>(rows_in_step));
+  }
+  void visit_state(const train::state_visitor& visit) {
+    visit({"/model/weight", type::float32, {inputs}, reinterpret_cast<std::byte*>(weight)});
+  }
+};
+static_assert(train::trainable<linear_model>);
+static_assert(!train::trainable<int>);
+
+train::trainer_options options_of(std::size_t batch_rows, std::size_t accumulate = 1) {
+  return {.stage = {.optimizer = train::sgd{.learning_rate = 0.05}, .rows = batch_rows},
+          .accumulate = accumulate,
+          .check_every = 2};
+}
+
+/// A model with its trainer and pipelines in one planned memory.
+struct own_run {
+  linear_model& model;
+  train::planned_run planned;
+  train::trainer trainer;
+
+  own_run(const training_file& data, linear_model& m, const train::trainer_options& options, fault_seam faults = {})
+      : model(m),
+        planned([&] {
+          auto training = data.open(options.stage.rows), testing = data.open(options.stage.rows);
+          const auto plan = train::plan(gpu::device::host(), {}, train::functions_of(model), training, &testing);
+          return train::build(plan, std::move(training), std::move(testing), std::move(faults));
+        }()),
+        trainer(gpu::stream_ref{}, options, planned.memory, train::functions_of(model)) {}
+
+  std::vector<float> weights() const { return {model.weight, model.weight + inputs}; }
+};
+
+/// Gradient descent over all rows at once, in float64.
+std::vector<double> descended(const training_file& data, int steps) {
+  std::vector<double> weight(inputs);
+  const std::size_t rows = data.labels.size();
+  for (int step = 0; step < steps; ++step) {
+    std::vector<double> gradient(inputs);
+    for (std::size_t i = 0; i < rows; ++i) {
+      double off = -data.labels[i];
+      for (std::size_t j = 0; j < inputs; ++j) off += weight[j] * static_cast<double>(data.x[i * inputs + j]);
+      for (std::size_t j = 0; j < inputs; ++j) gradient[j] += off * static_cast<double>(data.x[i * inputs + j]);
+    }
+    for (std::size_t j = 0; j < inputs; ++j) weight[j] -= 0.05 * gradient[j] / static_cast<double>(rows);
+  }
+  return weight;
+}
+
+/// Counts uses of the places where device and pinned memory are allocated.
+struct allocation_counter final : fault_injector {
+  std::size_t count = 0;
+  fault before(fault_site site, std::string_view, std::uint64_t, std::size_t) override {
+    count += site == fault_site::allocate_device || site == fault_site::allocate_pinned ? 1 : 0;
+    return {};
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(own_model)
+
+BOOST_AUTO_TEST_CASE(a_model_of_the_users_is_trained_by_the_loop_whatever_its_batches) {
+  const training_file data;
+  const auto expected = descended(data, 3);
+  for (const auto& [rows, accumulate] : {std::pair{1000u, 1u}, std::pair{64u, 16u}, std::pair{300u, 4u}}) {
+    linear_model model;
+    own_run run(data, model, options_of(rows, accumulate));
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      const auto done = run.trainer.train_epoch(run.planned.training);
+      BOOST_TEST(done.complete);
+      BOOST_TEST(done.training.rows == 1000u);
+      BOOST_TEST(done.steps == static_cast<std::uint64_t>(epoch) + 1);
+    }
+    for (std::size_t j = 0; j < inputs; ++j)
+      BOOST_TEST(std::abs(static_cast<double>(model.weight[j]) - expected[j]) < 1e-6);
+    const auto before = run.weights();
+    const auto tested = run.trainer.evaluate(*run.planned.testing);
+    BOOST_TEST(tested.rows == 1000u);
+    BOOST_TEST(tested.loss() > 0);
+    BOOST_TEST(run.weights() == before, boost::test_tools::per_element());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_run_that_stops_within_a_step_goes_on_to_the_same_bits) {
+  const training_file data;
+  const auto options = options_of(64, 3);
+  linear_model whole_model, first_model, second_model;
+  own_run whole(data, whole_model, options);
+  whole.trainer.train_epoch(whole.planned.training);
+  const auto expected = whole.trainer.train_epoch(whole.planned.training);
+
+  own_run first(data, first_model, options);
+  first.trainer.train_epoch(first.planned.training);
+  std::stop_source stop;
+  const auto part = first.trainer.train_epoch(first.planned.training, stop.get_token(),
+                                              [&](const train::epoch_progress&) { stop.request_stop(); });
+  BOOST_TEST(!part.complete);
+  const auto checkpoint = data.path("own.h5");
+  first.trainer.save(checkpoint);
+  own_run second(data, second_model, options);
+  second.trainer.resume(checkpoint);
+  second_model.steps_seen = part.steps;
+  BOOST_TEST(second.trainer.position().next_batch == first.trainer.position().next_batch);
+  const auto done = second.trainer.train_epoch(second.planned.training);
+  BOOST_TEST(done.complete);
+  BOOST_TEST(second.weights() == whole.weights(), boost::test_tools::per_element());
+  BOOST_TEST(done.training.loss_sum == expected.training.loss_sum);
+  BOOST_TEST(done.steps == expected.steps);
+}
+
+BOOST_AUTO_TEST_CASE(checkpoints_of_other_models_are_refused_with_both_sides) {
+  const training_file data;
+  linear_model model, other{.called = "another model"};
+  own_run run(data, model, options_of(64));
+  const auto checkpoint = data.path("own.h5");
+  run.trainer.save(checkpoint);
+  own_run another(data, other, options_of(64));
+  const auto names_both = [](const train::error& e) {
+    const std::string text = e.what();
+    return text.find("linear regression") != std::string::npos && text.find("another model") != std::string::npos;
+  };
+  BOOST_CHECK_EXCEPTION(another.trainer.resume(checkpoint), train::error, names_both);
+  BOOST_CHECK_EXCEPTION(train::options_of(checkpoint), train::error, [](const train::error& e) {
+    return std::string(e.what()).find("only that model") != std::string::npos;
+  });
+  BOOST_CHECK_THROW(run.trainer.stage(), std::logic_error);
+  BOOST_CHECK_THROW(run.trainer.normalise_from(run.planned.training), std::logic_error);
+}
+
+BOOST_AUTO_TEST_CASE(a_loss_that_is_not_finite_ends_the_run) {
+  const training_file data;
+  linear_model model{.first_weight = std::numeric_limits<float>::infinity()};
+  own_run run(data, model, options_of(64));
+  BOOST_CHECK_EXCEPTION(run.trainer.train_epoch(run.planned.training), train::error, [](const train::error& e) {
+    return std::string(e.what()).find("loss of linear regression is not finite") != std::string::npos;
+  });
+}
+
+BOOST_AUTO_TEST_CASE(its_memory_is_a_part_of_the_budget) {
+  const training_file data;
+  linear_model model;
+  const auto training = data.open(64);
+  BOOST_CHECK_EXCEPTION(
+      train::plan(gpu::device::host(), {.device_bytes = 1000}, train::functions_of(model), training), gpu::budget_error,
+      [](const gpu::budget_error& e) { return std::string(e.what()).find("own: gradients") != std::string::npos; });
+}
+
+BOOST_AUTO_TEST_CASE(nothing_is_allocated_after_it_is_bound) {
+  const training_file data;
+  const auto counter = std::make_shared<allocation_counter>();
+  linear_model model;
+  own_run run(data, model, options_of(64, 2), counter);
+  const std::size_t at_bind = counter->count;
+  BOOST_TEST(at_bind > 0u);
+  const auto allocated = [&] {
+    const test::large_allocations large(64_KiB);
+    run.trainer.train_epoch(run.planned.training);
+    run.trainer.evaluate(*run.planned.testing);
+    return large.count();
+  };
+  allocated();  // the readers' memory is there after the first epoch
+  BOOST_TEST(allocated() == 0u);
+  BOOST_TEST(counter->count == at_bind);
+  // And a model that does allocate is seen.
+  model.allocates = true;
+  BOOST_TEST(allocated() > 0u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,127 @@
+#include "own_learner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+namespace penstock::train {
+namespace {
+
+using gpu::memory_kind;
+
+constexpr const char* sums_name = "train: metrics";
+constexpr const char* landing_name = "train: landing place of the metrics";
+constexpr const char* staging_name = "train: staging of the model's state";
+constexpr std::size_t staging_bytes = std::size_t{256} << 10;
+
+std::size_t bytes_of(const state_item& item) {
+  std::size_t bytes = size_of(item.element);
+  for (const std::uint64_t extent : item.shape) bytes *= extent;
+  return bytes;
+}
+
+void check(const state_item& item) {
+  if (!item.path.starts_with("/model/") || item.data == nullptr || item.shape.empty() || bytes_of(item) == 0)
+    throw std::invalid_argument(
+        fmt::format("a model shows state under '{}'; it needs a path that begins with /model/, memory, and extents "
+                    "above 0",
+                    item.path));
+}
+
+}  // namespace
+
+gpu::ledger plan(gpu::device d, const model_functions& model) {
+  gpu::ledger ledger = model.plan(d);
+  ledger.add(memory_kind::device, sums_name, 2 * sizeof(metrics), "as they run, and after the last whole step");
+  ledger.add(memory_kind::pinned, landing_name, 2 * sizeof(metrics));
+  ledger.add(memory_kind::pinned, staging_name, staging_bytes, "for checkpoints");
+  return ledger;
+}
+
+own_learner::own_learner(gpu::stream_ref stream, model_functions model, std::shared_ptr<gpu::memory> memory)
+    : stream_(stream),
+      model_(std::move(model)),
+      memory_(std::move(memory)),
+      on_device_(reinterpret_cast<sums*>(memory_->at(memory_kind::device, sums_name).data())),
+      landing_(reinterpret_cast<sums*>(memory_->at(memory_kind::pinned, landing_name).data())),
+      staging_(memory_->at(memory_kind::pinned, staging_name)),
+      arrived_(stream.device()) {
+  model_.bind(stream_, *memory_);
+  model_.visit_state([this](const state_item& item) {
+    check(item);
+    items_.push_back(item);
+  });
+  own_learner::reset({});
+}
+
+void own_learner::step(const pipeline::batch& batch, const step_place& place) {
+  step_place own = place;
+  own.sums = &on_device_->running;
+  own.step = latest_.steps;
+  model_.step(batch, own);
+  if (!place.training) return;
+  if (!place.ends) return;
+  gpu::copy(stream_, &on_device_->at_step, &on_device_->running, sizeof(metrics));
+  ++latest_.steps;
+}
+
+void own_learner::discard() { gpu::copy(stream_, &on_device_->running, &on_device_->at_step, sizeof(metrics)); }
+
+void own_learner::reset(const metrics& start) {
+  stream_.synchronize();  // an answer may be on its way to the landing place
+  asked_ = false;
+  *landing_ = {start, start};
+  gpu::copy(stream_, on_device_, landing_, sizeof(sums));
+  stream_.synchronize();
+}
+
+train::progress own_learner::progress() {
+  stream_.synchronize();
+  fetch_sums();
+  stream_.synchronize();
+  take_sums();
+  return latest_;
+}
+
+const train::progress& own_learner::latest_progress() {
+  if (asked_ && arrived_.done()) take_sums();
+  if (!asked_) {
+    fetch_sums();
+    arrived_.record(stream_);
+    asked_ = true;
+    if (stream_.device().is_host()) take_sums();
+  }
+  return latest_;
+}
+
+void own_learner::fetch_sums() { gpu::copy(stream_, landing_, on_device_, sizeof(sums)); }
+
+void own_learner::take_sums() {
+  asked_ = false;
+  latest_.running = landing_->running;
+  latest_.at_step = landing_->at_step;
+}
+
+void own_learner::read_state(const state_item& item, std::size_t offset, std::byte* to, std::size_t bytes) {
+  for (std::size_t done = 0; done < bytes;) {
+    const std::size_t piece = std::min(bytes - done, staging_.size());
+    gpu::copy(stream_, staging_.data(), item.data + offset + done, piece);
+    stream_.synchronize();
+    std::memcpy(to + done, staging_.data(), piece);
+    done += piece;
+  }
+}
+
+void own_learner::write_state(const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes) {
+  for (std::size_t done = 0; done < bytes;) {
+    const std::size_t piece = std::min(bytes - done, staging_.size());
+    std::memcpy(staging_.data(), from + done, piece);
+    gpu::copy(stream_, item.data + offset + done, staging_.data(), piece);
+    stream_.synchronize();
+    done += piece;
+  }
+}
+
+}  // namespace penstock::train
