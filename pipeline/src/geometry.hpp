@@ -24,6 +24,7 @@ struct transport_task {
   std::size_t held = 0;
   bool masked = false;  ///< the last batch is padded
   std::size_t processors = 1;
+  bool decodes = false;  ///< most bytes of a row are stored compressed
   transport_options wish;
   /// Host memory that reading takes with so many threads.
   std::function<std::vector<io::memory_item>(std::size_t threads)> reader_memory;

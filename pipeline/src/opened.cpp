@@ -67,6 +67,17 @@ struct opened::impl {
     return {threads, reader.cut_bytes() * (threads + 2)};
   }
 
+  /// Whether most bytes of a row come out of decoders.
+  bool decodes() const {
+    std::size_t decoded = 0, all = 0;
+    for (const io::row_reader& reader : readers) {
+      all += reader.row_bytes();
+      if (std::ranges::any_of(reader.segments(), [](const auto& s) { return !s.info.filters.empty(); }))
+        decoded += reader.row_bytes();
+    }
+    return 2 * decoded > all;
+  }
+
   transport_task task(gpu::device d) const {
     transport_task t;
     t.host = d.is_host();
@@ -79,6 +90,7 @@ struct opened::impl {
     t.held = parts->batch.held;
     t.masked = parts->batch.last == last_batch::pad;
     t.processors = gpu::processors();
+    t.decodes = decodes();
     t.wish = parts->transport;
     t.reader_memory = [this](std::size_t threads) {
       std::vector<io::memory_item> items;
