@@ -1,5 +1,9 @@
 #include "batch_lease.hpp"
 
+#include "block_reader.hpp"
+
+#include <penstock/gpu/error.hpp>
+#include <penstock/gpu/range.hpp>
 #include <penstock/pipeline/error.hpp>
 
 #include <fmt/format.h>
@@ -9,10 +13,11 @@
 namespace penstock::pipeline {
 
 batch_lease::batch_lease(std::shared_ptr<const ground> on, std::shared_ptr<epoch_run> in, statistics& count,
-                         gpu::stream_ref stream, std::function<void()> while_waiting)
+                         trace_log* trace, gpu::stream_ref stream, std::function<void()> while_waiting)
     : on_(std::move(on)),
       run_(std::move(in)),
       count_(count),
+      trace_(trace),
       stream_(stream),
       while_waiting_(std::move(while_waiting)),
       began_(clock::now()),
@@ -60,16 +65,38 @@ void batch_lease::refuse_to_lend_too_many() const {
 
 void batch_lease::wait_for_rows(const schedule::batch_place& place, std::uint64_t first_row) {
   const auto start = clock::now();
-  if (run_->between.wait_for_rows(stream_, first_row + place.rows, while_waiting_))
-    charge(start, first_row + place.valid_rows - 1);
+  bool late = false;
+  try {
+    const gpu::range profiled("wait for rows");
+    late = run_->between.wait_for_rows(stream_, first_row + place.rows, count_.stall, while_waiting_);
+  } catch (const gpu::error&) {
+    // The stream may not wait for rows that are counted as there: the run is over.
+    const std::exception_ptr failure = located(place, std::current_exception());
+    run_->between.fail(failure);
+    std::rethrow_exception(failure);
+  }
+  if (late) return charge(start, first_row + std::max<std::uint64_t>(place.valid_rows, 1) - 1);
+  const double seconds = seconds_since(start);
+  count_.waits.back() += seconds;
+  count_.wait_seconds += seconds;
 }
 
 void batch_lease::charge(clock::time_point start, std::uint64_t position) {
   const auto end = clock::now();
   const piece needed = run_->plan.piece_at(position, run_->plan.end());
-  const auto seconds = run_->times.charge(start, end, needed.blocks_needed ? needed.blocks_needed - 1 : 0);
-  for (std::size_t cause = 0; cause < seconds.size(); ++cause) count_.waits[cause] += seconds[cause];
-  count_.wait_seconds += std::chrono::duration<double>(end - start).count();
+  const std::uint64_t last = needed.blocks_needed ? needed.blocks_needed - 1 : 0;
+  run_->times.charge(start, end, position, last, count_.waits);
+  count_.wait_seconds += to_seconds(end - start);
+  if (trace_) trace_->add(trace_log::track::consumer, {"wait for rows", start, end, last, needed.rows, needed.epoch});
+}
+
+std::exception_ptr batch_lease::located(const schedule::batch_place& place, std::exception_ptr cause) const {
+  return stage_error("consumer", {place.epoch, 0, place.first, place.valid_rows},
+                     rows_drawn(on_->rows, place.epoch, place.first, place.valid_rows), std::move(cause));
+}
+
+std::uint64_t batch_lease::failures() const {
+  return (run_->between.failure() ? 1 : 0) + run_->between.later_failures();
 }
 
 std::vector<gpu::stream_ref> batch_lease::end() {
@@ -102,9 +129,13 @@ double batch_lease::running_seconds() const {
 void batch_lease::used_on(std::uint64_t ticket, gpu::stream_ref other) {
   const std::lock_guard lock(mutex_);
   if (over_) throw std::invalid_argument("the batch's run has ended");
-  gpu::event filled(on_->device(), false, on_->parts->faults);
-  filled.record(stream_);
-  filled.hold(other);
+  try {
+    gpu::event filled(on_->device(), false, on_->parts->faults);
+    filled.record(stream_);
+    filled.hold(other);
+  } catch (const gpu::error&) {
+    std::rethrow_exception(located(run_->plan.batch(ticket), std::current_exception()));
+  }
   lent_[ticket % lent_.size()].others.push_back(other);
 }
 
@@ -117,7 +148,7 @@ void batch_lease::release(std::uint64_t ticket) noexcept {
     lent_[ticket % lent_.size()].released = true;
     give_back_in_order();
   } catch (...) {
-    run_->between.fail(std::current_exception());
+    run_->between.fail(located(run_->plan.batch(ticket), std::current_exception()));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "epoch_run.hpp"
 #include "ground.hpp"
+#include "trace_log.hpp"
 
 #include <penstock/pipeline/batch.hpp>
 
@@ -16,7 +17,7 @@ namespace penstock::pipeline {
 /// is given back after the run has ended is marked, and the next run waits for it.
 class batch_lease : public std::enable_shared_from_this<batch_lease> {
  public:
-  batch_lease(std::shared_ptr<const ground> on, std::shared_ptr<epoch_run> in, statistics& count,
+  batch_lease(std::shared_ptr<const ground> on, std::shared_ptr<epoch_run> in, statistics& count, trace_log* trace,
               gpu::stream_ref stream, std::function<void()> while_waiting);
 
   /// The next batch; an empty one at the end. Throws what ended the run, and pipeline::error where more batches are
@@ -27,6 +28,8 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   /// There will be no next run: giving back does nothing, and touches no stream.
   void outlive();
   std::size_t held() const;
+  /// Failures of the run so far: the first reaches the consumer, the others are counted only.
+  std::uint64_t failures() const;
   /// Marks in the streams of batches that were released after the run: the next run must wait for them.
   std::vector<gpu::event> take_late();
   /// Wall clock since the run began; 0 when it is over.
@@ -50,10 +53,12 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   void give_back_in_order();
   void poison(std::uint64_t end);
   void charge(clock::time_point start, std::uint64_t position);
+  std::exception_ptr located(const schedule::batch_place& place, std::exception_ptr cause) const;
 
   std::shared_ptr<const ground> on_;
   std::shared_ptr<epoch_run> run_;
   statistics& count_;
+  trace_log* const trace_;
   gpu::stream_ref stream_;
   const std::function<void()> while_waiting_;
   const clock::time_point began_;

@@ -9,15 +9,24 @@
 #include <algorithm>
 
 namespace penstock::pipeline {
-namespace {
 
-std::vector<extent> extents_of(const order& rows, const block_place& place) {
+std::vector<extent> rows_read(const order& rows, const block_place& place) {
   std::vector<extent> extents;
   rows.read(place.epoch, place.first, place.rows, extents);
   return extents;
 }
 
-}  // namespace
+std::vector<extent> rows_drawn(const order& rows, std::uint64_t epoch, std::uint64_t first, std::uint64_t count) {
+  std::vector<extent> extents;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t row = rows.row(epoch, first + i);
+    if (!extents.empty() && extents.back().first + extents.back().count == row)
+      ++extents.back().count;
+    else
+      extents.push_back({row, 1});
+  }
+  return extents;
+}
 
 std::string describe_rows(std::span<const extent> extents) {
   constexpr std::size_t shown = 3;
@@ -51,7 +60,7 @@ std::uint64_t block_reader::bytes_of(const block_place& place) const noexcept {
 
 void block_reader::read(const schedule& run, std::uint64_t block) const {
   const block_place place = run.block(block);
-  const std::vector<extent> extents = extents_of(on_.rows, place);
+  const std::vector<extent> extents = rows_read(on_.rows, place);
   try {
     for (std::size_t field = 0; field < on_.fields.host.size(); ++field)
       if (on_.fields.host[field].reader != none) read_field(field, extents, run, block, place);
@@ -112,7 +121,7 @@ void block_reader::apply(const schedule& run, std::uint64_t block, std::size_t t
     step.function(
         penstock::pipeline::block(on_.rows.seed(), place.epoch, place.rows, ids, inputs, outputs, gpu::stream_ref()));
   } catch (...) {
-    std::rethrow_exception(stage_error(step.name, place, extents_of(on_.rows, place), std::current_exception()));
+    std::rethrow_exception(stage_error(step.name, place, rows_read(on_.rows, place), std::current_exception()));
   }
 }
 

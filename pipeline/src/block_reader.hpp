@@ -29,6 +29,11 @@ class block_reader {
 /// For people: "rows 0-255, 512-767 and 3 more ranges".
 std::string describe_rows(std::span<const extent> extents);
 
+/// Rows that are read for a block.
+std::vector<extent> rows_read(const order& rows, const block_place& place);
+/// Rows at positions [first, first + count) of an epoch, as they come out.
+std::vector<extent> rows_drawn(const order& rows, std::uint64_t epoch, std::uint64_t first, std::uint64_t count);
+
 /// The error of a stage at a block: its sentence names the stage, the rows and the epoch, then `cause`'s own.
 std::exception_ptr stage_error(const std::string& stage, const block_place& place, std::span<const extent> extents,
                                std::exception_ptr cause);

@@ -1,6 +1,6 @@
 #include "conductor.hpp"
 
-#include <penstock/gpu/gather.hpp>
+#include <penstock/gpu/range.hpp>
 #include <penstock/pipeline/error.hpp>
 
 #include <sys/prctl.h>
@@ -20,9 +20,10 @@ constexpr unsigned long timer_slack_nanoseconds = 1000;
 
 }  // namespace
 
-conductor::conductor(const ground& on, statistics& count)
+conductor::conductor(const ground& on, statistics& count, trace_log* trace)
     : on_(on),
       count_(count),
+      trace_(trace),
       reader_(on),
       host_(on.device().is_host()),
       watchful_(on.sizes.watchful),
@@ -42,18 +43,13 @@ conductor::conductor(const ground& on, statistics& count)
   if (has_device_work_) writers_.push_back(work_);
 
   std::vector<flow::stage> stages;
-  stages.push_back({on.sizes.threads, [this](std::uint64_t block) {
-                      in_flow(block, count_.read, [&] { reader_.read(current_->plan, block); });
-                      current_->times.set(block, stamps::was_read);
-                    }});
+  stages.push_back({on.sizes.threads,
+                    [this](std::uint64_t block) { in_flow(block, 0, [&] { reader_.read(current_->plan, block); }); }});
   for (std::size_t t = 0; t < on.fields.host_transforms.size(); ++t)
     stages.push_back({on.fields.host_transforms[t].concurrency, [this, t](std::uint64_t block) {
-                        in_flow(block, count_.transforms[t], [&] { reader_.apply(current_->plan, block, t); });
+                        in_flow(block, t + 1, [&] { reader_.apply(current_->plan, block, t); });
                       }});
-  flow_ = std::make_unique<flow>(on.sizes.threads, std::move(stages), [this](std::uint64_t block) {
-    current_->times.set(block, stamps::came_out);
-    current_->between.block_came_out();
-  });
+  flow_ = std::make_unique<flow>(on.sizes.threads, std::move(stages), [this](std::uint64_t block) { came_out(block); });
   thread_ = std::thread([this] { loop(); });
 }
 
@@ -67,16 +63,39 @@ conductor::~conductor() {
   thread_.join();
 }
 
-void conductor::in_flow(std::uint64_t block, meter& count, const std::function<void()>& work) {
-  if (current_->between.ended()) return;
+/// One stage of the flow at a block: its work, what it took, and where the block stands.
+void conductor::in_flow(std::uint64_t block, std::size_t stage, const std::function<void()>& work) {
+  stage_account& account = count_.flow[stage];
+  const char* const name = stage == 0 ? "read" : on_.fields.host_transforms[stage - 1].name.c_str();
+  const block_place place = current_->plan.block(block);
   const auto start = clock::now();
-  try {
-    work();
-  } catch (...) {
-    current_->between.fail(std::current_exception());
-    return;
-  }
-  count.work(start, reader_.bytes_of(current_->plan.block(block)));
+  account.start(start);
+  current_->times.set(block, way::began(stage), start);
+  bool done = false;
+  if (!current_->between.ended()) try {
+      const gpu::range profiled(name);
+      work();
+      done = true;
+    } catch (...) {
+      current_->between.fail(std::current_exception());
+    }
+  const auto end = clock::now();
+  account.end(end, done ? reader_.bytes_of(place) : 0, done ? 1 : 0);
+  current_->times.set(block, way::ended(stage), end);
+  if (stage + 1 < count_.flow.size()) count_.flow[stage + 1].arrive(end);
+  if (done) note(trace_log::track::reader, name, start, end, block, place.rows, place.epoch);
+}
+
+void conductor::came_out(std::uint64_t block) {
+  const auto now = clock::now();
+  current_->times.set(block, current_->times.of().came_out(), now);
+  count_.hands.arrive(now);
+  current_->between.block_came_out();
+}
+
+void conductor::note(trace_log::track where, const char* name, clock::time_point begin, clock::time_point end,
+                     std::uint64_t block, std::uint64_t rows, std::uint64_t epoch) const {
+  if (trace_) trace_->add(where, {name, begin, end, block, rows, epoch});
 }
 
 void conductor::start(std::shared_ptr<epoch_run> next) {
@@ -107,17 +126,19 @@ void conductor::loop() {
       if (!run_) return;
       current_ = run_;
     }
+    count_.begin_run(clock::now());
     try {
       conduct();
     } catch (...) {
-      current_->between.fail(std::current_exception());
+      current_->between.fail(located(std::current_exception()));
     }
     flow_->drain();
     try {
       fence();
     } catch (...) {
-      current_->between.fail(std::current_exception());
+      current_->between.fail(located(std::current_exception()));
     }
+    count_.end_run(clock::now());
     const std::lock_guard lock(mutex_);
     current_.reset();
     run_.reset();
@@ -135,7 +156,8 @@ void conductor::conduct() {
   epoch_run& now = *current_;
   slots_ = on_.slots;
   images_ = on_.images;
-  issued_ = arrived_ = emitted_ = in_copy_ = blocks_put_out_ = 0;
+  issued_ = arrived_ = emitted_ = in_copy_ = blocks_put_out_ = opened_ = has_slot_ = 0;
+  doing_ = {};
   asked_ = {};
   for (stream_marks* marks : {&copied_, &images_filled_, &images_used_, &straight_filled_}) marks->reset();
   clock::time_point progressed;  // when there was last something to do
@@ -153,8 +175,9 @@ void conductor::conduct() {
     }
     const auto start = clock::now();
     if (progressed == clock::time_point{}) progressed = start;
+    const obstacle reason = held_up_by(news);
     news = wait(news, watchful_ && start - progressed < watch);
-    count_.conductor_idle.wait(start);
+    count_.idle[static_cast<std::size_t>(reason)].add(clock::now() - start);
   }
 }
 
@@ -182,213 +205,75 @@ handover::news conductor::wait(const handover::news& before, bool watching) {
   return between.wait(blocks, room, copying() ? poll_ : std::chrono::microseconds(0));
 }
 
+/// What must happen before there is something to do again.
+obstacle conductor::held_up_by(const handover::news& now) const {
+  if (emitted_ >= current_->plan.end()) return obstacle::copies;
+  const piece next = current_->plan.piece_at(emitted_, current_->plan.end());
+  if (next.blocks_needed <= arrived_) return obstacle::rows;
+  if (now.blocks_out > arrived_) return obstacle::copies;  // no image is free, or a neighbour should join
+  if (issued_ > arrived_) return obstacle::blocks;
+  return copying() ? obstacle::copies : obstacle::rows;
+}
+
+/// An error with the stage and the rows it was at. One that comes from work which was issued before is noticed late:
+/// the rows are those at which it was.
+std::exception_ptr conductor::located(std::exception_ptr cause) const {
+  try {
+    std::rethrow_exception(cause);
+  } catch (const error&) {
+    return cause;
+  } catch (...) {
+  }
+  if (doing_.is_block && doing_.block < current_->plan.blocks()) {
+    const block_place place = current_->plan.block(doing_.block);
+    return stage_error(doing_.stage, place, rows_read(on_.rows, place), std::move(cause));
+  }
+  const piece& p = doing_.rows;
+  return stage_error(doing_.stage, {p.epoch, p.window, p.first, p.rows}, rows_drawn(on_.rows, p.epoch, p.first, p.rows),
+                     std::move(cause));
+}
+
 /// Lets blocks into the flow that have what they need: a slot, and room in the ring where they land in it.
 bool conductor::issue(std::uint64_t released) {
-  const geometry& sizes = on_.sizes;
   const std::uint64_t before = issued_;
-  for (; issued_ < current_->plan.blocks(); ++issued_) {
-    if (sizes.slots && !slots_.has_free()) break;
-    if (sizes.lands_in_ring && landing_end(issued_) > released + sizes.ring_rows) break;
-    if (sizes.slots) slots_.take();
-    current_->times.set(issued_, stamps::issued);
-    flow_->submit(issued_);
-  }
+  for (; issued_ < current_->plan.blocks() && may_let_in(released); ++issued_) flow_->submit(issued_);
   return issued_ != before;
 }
 
-/// Takes blocks that came out of the flow, in order, and issues the copies of their images.
-bool conductor::copy_blocks(std::uint64_t came_out) {
-  const std::uint64_t before = arrived_;
-  for (; arrived_ < came_out; ++arrived_) {
-    if (host_ || !on_.sizes.image_bytes) continue;  // on the host a slot is its own image
-    if (!images_.has_free()) break;
-    copy_image(arrived_);
-  }
-  if (host_ || arrived_ == before) return arrived_ != before;
-  if (on_.sizes.image_bytes) images_filled_.record(copy_, arrived_);
-  if (!has_straight_) copies_end(arrived_);
-  return true;
-}
-
-void conductor::copy_image(std::uint64_t block) {
-  const auto start = clock::now();
-  const std::uint64_t use = images_.take();
-  if (use >= images_.slots()) images_used_.hold(copy_, use + 1 - images_.slots());
-  gpu::copy(copy_, images_.at(use), slots_.at(block), images_.slot_bytes());
-  count_.copy.work(start, on_.sizes.image_bytes);
-}
-
-/// The last copies of the blocks before `end` are issued: their slots are free when these are done.
-void conductor::copies_end(std::uint64_t end) {
-  copied_.record(copy_, end);
-  in_copy_ = end;
-}
-
-bool conductor::reap() {
-  if (!copying()) return false;
-  const auto now = clock::now();
-  if (now - asked_ < poll_) return false;
-  asked_ = now;
-  const std::uint64_t before = slots_.given_back();
-  slots_.give_back_to(copied_.done());
-  return slots_.given_back() != before;
-}
-
-/// Puts out rows as far as blocks have arrived and the ring has room; on a device, with one event for all of them.
-bool conductor::emit(std::uint64_t released) {
-  const std::uint64_t before = emitted_, blocks_before = blocks_put_out_;
-  const std::uint64_t limit = std::min(current_->plan.end(), released + on_.sizes.ring_rows);
-  while (emitted_ < limit) {
-    const piece p = current_->plan.piece_at(emitted_, limit);
-    if (p.blocks_needed > arrived_) break;
-    if (on_.sizes.whole_pieces && p.ring_first + p.rows == limit && limit < whole_piece_end()) break;
-    emit_piece(p);
-    if (host_) current_->between.publish(copy_, emitted_);
-  }
-  if (host_ || emitted_ == before) return emitted_ != before;
-  if (blocks_put_out_ > blocks_before) {
-    if (on_.sizes.image_bytes) images_used_.record(work_, blocks_put_out_);
-    if (has_straight_) copies_end(blocks_put_out_);
-  }
-  current_->between.publish(has_device_work_ ? work_ : copy_, emitted_);
-  return true;
-}
-
-std::uint64_t conductor::landing_end(std::uint64_t block) const {
-  const block_place place = current_->plan.block(block);
-  return current_->plan.ring_position(place) + place.rows;
-}
-
-std::uint64_t conductor::whole_piece_end() const {
-  return emitted_ + current_->plan.piece_at(emitted_, current_->plan.end()).rows;
-}
-
-/// The released position at which there is room for what is next in line: a block to land, or a piece to put out.
-std::uint64_t conductor::wanted_room(std::uint64_t released) const {
+/// Gives the next block its slot, and says whether it has all that it needs. How long it waits is charged to what it
+/// lacks.
+bool conductor::may_let_in(std::uint64_t released) {
   const geometry& sizes = on_.sizes;
-  const std::uint64_t room = released + sizes.ring_rows;
-  std::uint64_t wanted = handover::nothing;
-  if (sizes.lands_in_ring && issued_ < current_->plan.blocks() && landing_end(issued_) > room)
-    wanted = landing_end(issued_) - sizes.ring_rows;
-  if (emitted_ < current_->plan.end()) {
-    const std::uint64_t end = sizes.whole_pieces ? whole_piece_end() : emitted_ + 1;
-    if (end > room) wanted = std::min(wanted, end - sizes.ring_rows);
+  const bool lacks_slot = has_slot_ == issued_ && sizes.slots && !slots_.has_free();
+  const bool lacks_rows = sizes.lands_in_ring && landing_end(issued_) > released + sizes.ring_rows;
+  if (opened_ > issued_ && (lacks_slot || (lacks_rows && has_slot_ > issued_))) return false;
+  const auto now = clock::now();
+  if (opened_ == issued_) {
+    ++opened_;
+    current_->times.open(issued_);
+    waits_since_ = now;
   }
-  return wanted;
+  if (lacks_slot) return false;
+  if (has_slot_ == issued_) {
+    ++has_slot_;
+    if (sizes.slots) slots_.take(), count_.slots.arrive(now);
+    current_->times.set(issued_, way::has_slot, now);
+    waited(count_.no_slot, "waits for a slot", now);
+  }
+  if (lacks_rows) return false;
+  waited(count_.no_rows, "waits for free rows", now);
+  current_->times.set(issued_, way::let_in, now);
+  count_.flow[0].arrive(now);
+  return true;
 }
 
-void conductor::emit_piece(const piece& p) {
-  const std::uint64_t end = p.ring_first + p.rows;
-  if (end > on_.sizes.ring_rows) current_->between.hold_until_free(writers_, end - on_.sizes.ring_rows);
-  if (p.padding) {
-    pad(p);
-  } else {
-    if (has_straight_ && !host_) copy_straight(p);
-    if (has_device_work_) {
-      const auto start = clock::now();
-      gather(p);
-      transform(p);
-      count_.deliver.work(start, 0);
-    }
-    if (p.blocks_done > p.first_block) {
-      if (host_) {
-        slots_.give_back_to(p.blocks_done);
-      } else {
-        images_.give_back_to(p.blocks_done);
-        blocks_put_out_ = p.blocks_done;
-      }
-    }
-  }
-  emitted_ = end;
-}
-
-/// Copies fields that need no conversion from the block's slot to the ring.
-void conductor::copy_straight(const piece& p) {
-  const auto start = clock::now();
-  std::uint64_t bytes = 0;
-  for (std::size_t c = 0; c < on_.fields.conversions.size(); ++c) {
-    if (!on_.sizes.straight[c]) continue;
-    const conversion& how = on_.fields.conversions[c];
-    const std::size_t row_bytes = on_.fields.host[how.from].row_bytes();
-    const std::byte* from =
-        slots_.at(p.first_block) + on_.sizes.host_offsets[how.from] + (p.first - p.window_first) * row_bytes;
-    gpu::copy(copy_, on_.rings[how.to].at(p.ring_first), from, p.rows * row_bytes);
-    bytes += p.rows * row_bytes;
-  }
-  if (has_device_work_) {
-    straight_filled_.record(copy_, p.ring_first + p.rows);
-    straight_filled_.hold(work_, p.ring_first + p.rows);
-  }
-  count_.copy.work(start, bytes);
-}
-
-/// Draws the piece's rows from images, converts them, and puts them where they belong.
-void conductor::gather(const piece& p) {
-  if (!host_ && on_.sizes.image_bytes) images_filled_.hold(work_, p.blocks_needed);
-  const gpu::permutation draw = on_.rows.draw(p.epoch, p.window);
-  const auto work = [&] {
-    for (std::size_t c = 0; c < on_.fields.conversions.size(); ++c) {
-      if (on_.sizes.straight[c]) continue;
-      const conversion& how = on_.fields.conversions[c];
-      const host_field& from = on_.fields.host[how.from];
-      const device_field& to = on_.fields.device[how.to];
-      const gpu::gather_source source{
-          .base = images_.base(),
-          .image_bytes = images_.slot_bytes(),
-          .offset = on_.sizes.host_offsets[how.from],
-          .image_rows = on_.sizes.block_rows,
-          .first_image = p.first_block % images_.slots(),
-          .images = images_.slots(),
-          .element = from.element,
-          .swapped = from.swapped && !on_.fields.swapped_by_reader,
-      };
-      const gpu::gather_target target{on_.rings[how.to].base(), to.in_ring ? on_.sizes.ring_rows : p.rows, to.element};
-      gpu::gather(work_, source, target, from.elements, draw, p.first - p.window_first, to.in_ring ? p.ring_first : 0,
-                  p.rows, how.arithmetic);
-    }
-  };
-  if (host_)
-    flow_->inside(work);
-  else
-    work();
-}
-
-void conductor::transform(const piece& p) {
-  for (const wired_transform& step : on_.fields.device_transforms) {
-    const auto fields_of = [&](const std::vector<std::size_t>& fields) {
-      std::vector<block_field> views;
-      for (const std::size_t field : fields) {
-        const device_field& what = on_.fields.device[field];
-        views.push_back({what.name, what.element, what.row_bytes(),
-                         what.in_ring ? on_.rings[field].at(p.ring_first) : on_.rings[field].base()});
-      }
-      return views;
-    };
-    const auto inputs = fields_of(step.inputs), outputs = fields_of(step.outputs);
-    const auto* ids = reinterpret_cast<const std::uint64_t*>(on_.rings[on_.fields.device_row_ids].base());
-    try {
-      step.function(penstock::pipeline::block(on_.rows.seed(), p.epoch, p.rows, ids, inputs, outputs, work_));
-    } catch (...) {
-      std::vector<extent> rows;
-      for (std::uint64_t i = 0; i < p.rows; ++i) {
-        const std::uint64_t row = on_.rows.row(p.epoch, p.first + i);
-        if (!rows.empty() && rows.back().first + rows.back().count == row)
-          ++rows.back().count;
-        else
-          rows.push_back({row, 1});
-      }
-      std::rethrow_exception(
-          stage_error(step.name, {p.epoch, p.window, p.first, p.rows}, rows, std::current_exception()));
-    }
-  }
-}
-
-/// Zeros after the last row of an epoch, where batches are padded.
-void conductor::pad(const piece& p) {
-  if (on_.parts->batch.last != last_batch::pad) return;
-  for (const std::size_t field : on_.fields.batch)
-    gpu::fill(has_device_work_ ? work_ : copy_, on_.rings[field].at(p.ring_first), 0,
-              p.rows * on_.fields.device[field].row_bytes());
+/// The block that is to be let in next has waited until now for something.
+void conductor::waited(time_sum& sum, const char* name, clock::time_point now) {
+  if (now == waits_since_) return;
+  sum.add(now - waits_since_);
+  const block_place place = current_->plan.block(issued_);
+  note(trace_log::track::entrance, name, waits_since_, now, issued_, place.rows, place.epoch);
+  waits_since_ = now;
 }
 
 }  // namespace penstock::pipeline

@@ -4,7 +4,9 @@
 #include "epoch_run.hpp"
 #include "flow.hpp"
 #include "ground.hpp"
+#include "statistics.hpp"
 #include "stream_marks.hpp"
+#include "trace_log.hpp"
 
 #include <penstock/gpu/slot_ring.hpp>
 #include <penstock/gpu/stream.hpp>
@@ -22,7 +24,8 @@ namespace penstock::pipeline {
 /// block, or free rows, and is not one of the flow's workers.
 class conductor {
  public:
-  conductor(const ground& on, statistics& count);
+  /// `trace`, where there is one, is told what blocks go through.
+  conductor(const ground& on, statistics& count, trace_log* trace);
   /// Stops the run in progress, fences copies in flight, joins.
   ~conductor();
   conductor(const conductor&) = delete;
@@ -47,27 +50,45 @@ class conductor {
   void loop();
   void conduct();
   handover::news wait(const handover::news& before, bool watching);
+  obstacle held_up_by(const handover::news& now) const;
   bool copying() const { return !host_ && slots_.given_back() < in_copy_; }
   bool issue(std::uint64_t released);
+  bool may_let_in(std::uint64_t released);
+  void waited(time_sum& sum, const char* name, clock::time_point now);
   bool copy_blocks(std::uint64_t came_out);
   bool emit(std::uint64_t released);
   std::uint64_t landing_end(std::uint64_t block) const;
   std::uint64_t whole_piece_end() const;
   std::uint64_t wanted_room(std::uint64_t released) const;
   bool reap();
-  void copy_image(std::uint64_t block);
+  clock::time_point copy_image(std::uint64_t block, clock::time_point start);
+  bool give_back_slots(std::uint64_t end, clock::time_point now);
   void copies_end(std::uint64_t end);
   bool is_worth_issuing(std::uint64_t came_out) const;
   void emit_piece(const piece& p);
-  void copy_straight(const piece& p);
-  void gather(const piece& p);
-  void transform(const piece& p);
+  clock::time_point copy_straight(const piece& p, clock::time_point start);
+  clock::time_point gather(const piece& p, clock::time_point start);
+  clock::time_point transform(const piece& p, clock::time_point start);
   void pad(const piece& p);
+  void use_up(const piece& p, clock::time_point now);
   void fence();
-  void in_flow(std::uint64_t block, meter& count, const std::function<void()>& work);
+  std::exception_ptr located(std::exception_ptr cause) const;
+  void in_flow(std::uint64_t block, std::size_t stage, const std::function<void()>& work);
+  void came_out(std::uint64_t block);
+  void note(trace_log::track where, const char* name, clock::time_point begin, clock::time_point end,
+            std::uint64_t block, std::uint64_t rows, std::uint64_t epoch) const;
+
+  /// What the conductor was about when something failed.
+  struct task_at_hand {
+    const char* stage = "copy";
+    bool is_block = true;
+    std::uint64_t block = 0;
+    piece rows;
+  };
 
   const ground& on_;
   statistics& count_;
+  trace_log* const trace_;
   block_reader reader_;
   const bool host_;
   const bool watchful_;
@@ -85,6 +106,10 @@ class conductor {
   // Of the run in progress; touched by the conductor's thread alone.
   gpu::slot_ring slots_, images_;
   std::uint64_t issued_ = 0, arrived_ = 0, emitted_ = 0;
+  std::uint64_t opened_ = 0;       ///< blocks that are, or were, first in the line before the flow
+  std::uint64_t has_slot_ = 0;     ///< blocks that have, or had, a slot
+  clock::time_point waits_since_;  ///< the block that is first in that line, for what it lacks
+  task_at_hand doing_;
   std::uint64_t in_copy_ = 0;         ///< blocks whose last copy was issued
   std::uint64_t blocks_put_out_ = 0;  ///< blocks whose rows are all out, or on their way
   clock::time_point asked_;           ///< when the device was last asked how far it is

@@ -30,7 +30,7 @@ description read(source from, order_options how) { return {std::move(from), std:
 
 description::description(source from, order_options how) {
   if (from.fields().empty()) throw std::invalid_argument("the source has no fields; add one with source::field");
-  parts_ = std::make_shared<parts>(parts{std::move(from), std::move(how), {}, {}, {}, {}, {}, {}});
+  parts_ = std::make_shared<parts>(parts{std::move(from), std::move(how), {}, {}, {}, {}, {}, {}, {}});
 }
 
 description operator|(description d, host_transform t) {
@@ -62,6 +62,11 @@ description operator|(description d, shard_options s) {
 
 description operator|(description d, transport_options t) {
   d.parts_ = changed(*d.parts_, [&](auto& p) { p.transport = t; });
+  return d;
+}
+
+description operator|(description d, trace_options t) {
+  d.parts_ = changed(*d.parts_, [&](auto& p) { p.trace = t; });
   return d;
 }
 

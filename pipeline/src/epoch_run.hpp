@@ -11,7 +11,9 @@ namespace penstock::pipeline {
 /// One run: a range of epochs on its way. Shared by the threads and by the batches that are held.
 struct epoch_run {
   epoch_run(const ground& on, const schedule& what)
-      : plan(what), between(on.device(), on.sizes.watchful, on.parts->faults), times(blocks_on_their_way(on.sizes)) {}
+      : plan(what),
+        between(on.device(), on.sizes.watchful, on.parts->faults),
+        times(blocks_on_their_way(on.sizes), statistics::way_of(on)) {}
 
   schedule plan;
   handover between;

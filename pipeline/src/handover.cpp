@@ -119,7 +119,8 @@ void handover::sleep_until_rows(std::unique_lock<std::mutex>& lock, std::uint64_
   }
 }
 
-bool handover::wait_for_rows(gpu::stream_ref stream, std::uint64_t end, const std::function<void()>& meanwhile) {
+bool handover::wait_for_rows(gpu::stream_ref stream, std::uint64_t end, device_stall& stall,
+                             const std::function<void()>& meanwhile) {
   const bool late = published_ < end;
   if (late && watchful_) watch_for_rows(end);
   std::unique_lock lock(mutex_);
@@ -146,9 +147,12 @@ bool handover::wait_for_rows(gpu::stream_ref stream, std::uint64_t end, const st
     ready_ = covering.end;
     if (all_done || ready_ < end) events_.give_back(covering.event);
   }
-  if (all_done) return late;
   lock.unlock();
-  covering.event->hold(stream);
+  if (all_done) {
+    stall.pass();
+    return late;
+  }
+  stall.hold(stream, *covering.event);
   lock.lock();
   events_.give_back(covering.event);
   return late;

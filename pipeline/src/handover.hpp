@@ -1,5 +1,6 @@
 #pragma once
 
+#include "device_stall.hpp"
 #include "stream_marks.hpp"
 
 #include <penstock/fault.hpp>
@@ -70,8 +71,10 @@ class handover {
   bool has_rows(std::uint64_t end) const { return end <= ready_ && !over_.load(std::memory_order_relaxed); }
   /// Blocks until rows before `end` are published; then lets `stream` wait for them. Throws the failure, or `stopped`.
   /// True where it had to wait.
-  /// `meanwhile`, where there is one, is called now and then while it waits, without the lock.
-  bool wait_for_rows(gpu::stream_ref stream, std::uint64_t end, const std::function<void()>& meanwhile = {});
+  /// `meanwhile`, where there is one, is called now and then while it waits, without the lock. `stall` times what the
+  /// stream waits.
+  bool wait_for_rows(gpu::stream_ref stream, std::uint64_t end, device_stall& stall,
+                     const std::function<void()>& meanwhile = {});
   /// Rows before `end` are free once the work issued so far to all of `streams` is done. One thread at a time.
   void release(std::span<const gpu::stream_ref> streams, std::uint64_t end);
 

@@ -1,5 +1,7 @@
 #include "make_report.hpp"
 
+#include <penstock/gpu/error.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,37 +9,159 @@
 namespace penstock::pipeline {
 namespace {
 
-constexpr const char* causes[] = {"a free slot or free rows", "reading and decoding", "host transforms, or its turn",
-                                  "copy and delivery"};
+double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
-stage_report stage(std::string name, const meter& m) {
-  return {std::move(name), m.blocks(), m.bytes(), m.busy_seconds(), m.wait_seconds(), {}};
+/// Whom a stage waited for follows from its parts.
+void sum_up(stage_report& stage, double run_seconds) {
+  stage.bytes_per_second = share(static_cast<double>(stage.bytes), run_seconds);
+  for (const time_charge& wait : stage.waits) stage.wait_seconds += wait.seconds;
+  const auto most = std::max_element(stage.waits.begin(), stage.waits.end(),
+                                     [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+  if (most != stage.waits.end() && most->seconds > 0) stage.waited_for = most->cause;
 }
 
-/// The stage that holds the consumer back: what its waits are charged to most, where it waits at all.
-std::string bottleneck(const pipeline_report& r, const ground& on) {
-  if (r.seconds <= 0) return "nothing was consumed yet";
-  if (r.consumer_wait_seconds < 0.05 * r.seconds)
-    return fmt::format("the consumer: it waited {:.1f} % of the time; batches were ready",
-                       100 * r.consumer_wait_seconds / r.seconds);
-  const auto worst = std::max_element(r.consumer_waits.begin(), r.consumer_waits.end(),
-                                      [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
-  std::string sentence = fmt::format("{}: {:.0f} % of the time the consumer waited for it", worst->cause,
-                                     100 * worst->seconds / r.seconds);
-  if (worst->cause == causes[1]) {
-    const double rate = static_cast<double>(r.stages.front().bytes) / 1e9 / std::max(r.seconds, 1e-9);
-    sentence += fmt::format(" ({:.2f} GB/s by {} threads)", rate, on.sizes.threads);
+stage_report of_flow(std::string name, const stage_account& account, clock::time_point now) {
+  const stage_account::figures sums = account.read(now);
+  stage_report stage;
+  stage.name = std::move(name);
+  stage.blocks = sums.blocks;
+  stage.bytes = sums.bytes;
+  stage.busy_seconds = sums.busy_seconds;
+  stage.workers = account.workers();
+  stage.mean_at_work = share(sums.busy_seconds, sums.seconds);
+  stage.mean_queue = share(sums.waiting_seconds, sums.seconds);
+  stage.most_queue = sums.most_waiting;
+  return stage;
+}
+
+/// Readers without a block wait for what blocks lack at the entrance, or for the end of the run.
+std::vector<time_charge> waits_of_readers(const statistics& count, const stage_account::figures& sums) {
+  const double slot = count.no_slot.seconds(), rows = count.no_rows.seconds();
+  const double lacking = std::min(slot + rows, sums.seconds);
+  const double blocked = sums.starved_seconds * share(lacking, sums.seconds);
+  return {{"a free slot", blocked * share(slot, slot + rows), "slots"},
+          {"free rows", blocked * share(rows, slot + rows), "consumer"},
+          {"blocks to let in", sums.starved_seconds - blocked, "device thread"},
+          {"a processor", sums.held_up_seconds, "processors"}};
+}
+
+std::vector<stage_report> stages_of(const ground& on, const statistics& count, clock::time_point now) {
+  std::vector<stage_report> stages;
+  stages.push_back(of_flow("read", count.flow[0], now));
+  stages.back().waits = waits_of_readers(count, count.flow[0].read(now));
+  for (std::size_t t = 1; t < count.flow.size(); ++t) {
+    const stage_account::figures sums = count.flow[t].read(now);
+    const std::string before = stages.back().name;
+    stages.push_back(of_flow(on.fields.host_transforms[t - 1].name, count.flow[t], now));
+    stages.back().waits = {{before, sums.starved_seconds, before}, {"a processor", sums.held_up_seconds, "processors"}};
   }
-  return sentence;
+  const bool cuda = on.device().is_cuda();
+  const auto add = [&](std::string name, const work_sum& sum) {
+    stage_report stage;
+    stage.name = std::move(name);
+    stage.blocks = sum.blocks;
+    stage.bytes = sum.bytes;
+    stage.busy_seconds = sum.busy.seconds();
+    stage.workers = 1;
+    stage.mean_at_work = share(stage.busy_seconds, count.hands.read(now).seconds);
+    stages.push_back(std::move(stage));
+  };
+  if (cuda) add("copy (issued)", count.copy);
+  add(cuda ? "gather (issued)" : "gather", count.gather);
+  for (std::size_t t = 0; t < count.device_transforms.size(); ++t)
+    add(on.fields.device_transforms[t].name + (cuda ? " (issued)" : ""), count.device_transforms[t]);
+
+  stage_report hands = of_flow("device thread", count.hands, now);
+  const stage_account::figures sums = count.hands.read(now);
+  hands.waits = {{"blocks", count.idle[0].seconds(), "read"},
+                 {"free rows", count.idle[1].seconds(), "consumer"},
+                 {"copies", count.idle[2].seconds(), "copy"}};
+  for (const time_charge& wait : hands.waits) hands.busy_seconds -= wait.seconds;
+  hands.busy_seconds = std::max(0.0, hands.busy_seconds + sums.seconds);
+  hands.mean_at_work = share(hands.busy_seconds, sums.seconds);
+  stages.push_back(std::move(hands));
+  return stages;
+}
+
+reading_report reading_of(const ground& on) {
+  reading_report sum;
+  for (const io::row_reader& reader : on.readers) {
+    const io::read_statistics part = reader.statistics();
+    sum.stored_bytes += part.stored_bytes + part.locked_bytes;
+    sum.decoded_bytes += part.decoded_bytes;
+    sum.read_seconds += part.read_seconds;
+    sum.decode_seconds += part.decode_seconds;
+    sum.library_seconds += part.lock_seconds;
+  }
+  return sum;
+}
+
+/// The consumer's waits by states of blocks, in words.
+std::vector<time_charge> charges_of(const ground& on, const std::vector<double>& waits, const reading_report& reading) {
+  const bool cuda = on.device().is_cuda();
+  const way path = statistics::way_of(on);
+  std::vector<time_charge> charges;
+  const auto add = [&](std::string cause, std::size_t state, std::string stage, double part = 1) {
+    charges.push_back({std::move(cause), waits[state] * part, std::move(stage)});
+  };
+  add(cuda ? "waiting for a slot (earlier blocks are being copied)" : "waiting for a slot", way::has_slot,
+      cuda ? "copy" : "slots");
+  add("waiting for free rows", way::let_in, "consumer");
+  add("not yet read (readers are busy)", way::began(0), "read");
+  const double all = reading.read_seconds + reading.decode_seconds + reading.library_seconds;
+  const double decode = share(reading.decode_seconds, all), library = share(reading.library_seconds, all);
+  add("being read", way::ended(0), "read", 1 - decode - library);
+  if (decode > 0) add("being decoded", way::ended(0), "decode", decode);
+  if (library > 0) add("being read by libhdf5", way::ended(0), "libhdf5", library);
+  for (std::size_t t = 1; t < path.flow_stages; ++t) {
+    const std::string& name = on.fields.host_transforms[t - 1].name;
+    add("waiting for " + name, way::began(t), name);
+    add("in " + name, way::ended(t), name);
+  }
+  add("waiting for its turn", path.came_out(), "order");
+  add(cuda ? "waiting to be copied" : "waiting for the device thread", path.arrived(), cuda ? "copy" : "gather");
+  add(cuda ? "copied, waiting for its gather" : "waiting for its gather", path.taken(), "gather");
+  add(cuda ? "copy and gather being issued" : "being gathered", path.gathered(), "gather");
+  for (std::size_t t = 0; t < path.device_transforms; ++t) {
+    const std::string& name = on.fields.device_transforms[t].name;
+    add("in " + name, path.transformed(t), name);
+  }
+  add("being handed over", path.points(), "handing over");
+  return charges;
+}
+
+std::vector<memory_use> memory_of(const ground& on, const statistics& count, std::uint64_t most_slots) {
+  std::vector<memory_use> uses;
+  const geometry& sizes = on.sizes;
+  if (sizes.slots) uses.push_back({"slots", sizes.slots * sizes.slot_bytes, most_slots * sizes.slot_bytes});
+  if (on.device().is_cuda() && sizes.images)
+    uses.push_back({"images", sizes.images * sizes.image_bytes, count.images_in_use.value() * sizes.image_bytes});
+  std::size_t row_bytes = 0;
+  for (const std::size_t field : on.fields.batch) row_bytes += on.fields.device[field].row_bytes();
+  uses.push_back({"rings", sizes.ring_rows * row_bytes, count.ring_rows_in_use.value() * row_bytes});
+  return uses;
+}
+
+device_stall_report stall_of(const ground& on, statistics& count) {
+  if (on.device().is_host()) return {};
+  try {
+    count.stall.collect();
+  } catch (const gpu::error&) {
+    // A device that failed has told so elsewhere; what was sampled before is still true.
+  }
+  const device_stall::figures& sums = count.stall.sums();
+  return {true, sums.waits, sums.samples, sums.seconds};
 }
 
 }  // namespace
 
-pipeline_report make_report(const ground& on, const statistics& count, double running_seconds) {
+pipeline_report make_report(const ground& on, statistics& count, double running_seconds, const machine_limits& limits) {
+  const auto now = clock::now();
   pipeline_report r;
   r.epochs = count.epochs;
   r.batches = count.batches;
   r.rows = count.rows;
+  r.failures = count.failures;
   std::size_t row_bytes = 0;
   for (const host_field& field : on.fields.host)
     if (field.reader != none) row_bytes += field.row_bytes();
@@ -45,23 +169,24 @@ pipeline_report make_report(const ground& on, const statistics& count, double ru
   r.seconds = count.seconds + running_seconds;
   r.first_batch_seconds = count.first_batch_seconds;
 
-  r.stages.push_back(stage("read", count.read));
-  for (std::size_t t = 0; t < count.transforms.size(); ++t)
-    r.stages.push_back(stage(on.fields.host_transforms[t].name, count.transforms[t]));
-  if (on.device().is_cuda()) r.stages.push_back(stage("copy (issued)", count.copy));
-  stage_report deliver = stage(on.device().is_cuda() ? "gather (issued)" : "gather", count.deliver);
-  deliver.wait_seconds = count.conductor_idle.busy_seconds() + count.conductor_idle.wait_seconds();
-  deliver.waited_for = "blocks, free rows and copies";
-  r.stages.push_back(std::move(deliver));
-
-  for (std::size_t cause = 0; cause < count.waits.size(); ++cause)
-    r.consumer_waits.push_back({causes[cause], count.waits[cause]});
+  r.stages = stages_of(on, count, now);
+  for (stage_report& stage : r.stages) sum_up(stage, r.seconds);
+  r.reading = reading_of(on);
+  r.consumer_waits = charges_of(on, count.waits, r.reading);
   r.consumer_wait_seconds = count.wait_seconds;
+  r.device_stall = stall_of(on, count);
+
+  const stage_account::figures slots = count.slots.read(now);
+  r.slots = on.sizes.slots;
+  r.mean_slots_in_use = share(slots.waiting_seconds, slots.seconds);
+  r.most_slots_in_use = slots.most_waiting;
+  r.memory = memory_of(on, count, slots.most_waiting);
   r.device_bytes = on.plan.ledger.total(gpu::memory_kind::device);
   r.pinned_bytes = on.plan.ledger.total(gpu::memory_kind::pinned);
   r.host_bytes = on.plan.ledger.total(gpu::memory_kind::host);
   r.fields = on.plan.field_reports;
-  r.bottleneck = bottleneck(r, on);
+  r.limits = limits;
+  r.bottleneck = bottleneck_of(r);
   return r;
 }
 

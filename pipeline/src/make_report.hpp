@@ -8,6 +8,6 @@
 namespace penstock::pipeline {
 
 /// `running_seconds`: wall clock of the run in progress.
-pipeline_report make_report(const ground& on, const statistics& count, double running_seconds);
+pipeline_report make_report(const ground& on, statistics& count, double running_seconds, const machine_limits& limits);
 
 }  // namespace penstock::pipeline

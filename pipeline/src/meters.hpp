@@ -8,32 +8,29 @@ namespace penstock::pipeline {
 
 using clock = std::chrono::steady_clock;
 
-inline double seconds_since(clock::time_point start) noexcept {
-  return std::chrono::duration<double>(clock::now() - start).count();
-}
+inline double to_seconds(clock::duration time) noexcept { return std::chrono::duration<double>(time).count(); }
+inline double seconds_since(clock::time_point start) noexcept { return to_seconds(clock::now() - start); }
 
-/// What one stage did, added up over threads. Thread-safe.
-class meter {
+/// Time that is added up, by any threads.
+class time_sum {
  public:
-  void work(clock::time_point start, std::uint64_t bytes) noexcept {
-    busy_.fetch_add(nanoseconds_since(start), std::memory_order_relaxed);
-    bytes_.fetch_add(bytes, std::memory_order_relaxed);
-    blocks_.fetch_add(1, std::memory_order_relaxed);
-  }
-  void wait(clock::time_point start) noexcept {
-    waited_.fetch_add(nanoseconds_since(start), std::memory_order_relaxed);
-  }
-
-  double busy_seconds() const noexcept { return static_cast<double>(busy_.load()) * 1e-9; }
-  double wait_seconds() const noexcept { return static_cast<double>(waited_.load()) * 1e-9; }
-  std::uint64_t bytes() const noexcept { return bytes_.load(); }
-  std::uint64_t blocks() const noexcept { return blocks_.load(); }
+  void add(clock::duration time) noexcept { ticks_.fetch_add(time.count(), std::memory_order_relaxed); }
+  double seconds() const noexcept { return to_seconds(clock::duration(ticks_.load(std::memory_order_relaxed))); }
 
  private:
-  static std::uint64_t nanoseconds_since(clock::time_point start) noexcept {
-    return static_cast<std::uint64_t>(std::chrono::nanoseconds(clock::now() - start).count());
+  std::atomic<clock::rep> ticks_{0};
+};
+
+/// The largest value that was seen. One thread writes.
+class highest {
+ public:
+  void see(std::uint64_t value) noexcept {
+    if (value > value_.load(std::memory_order_relaxed)) value_.store(value, std::memory_order_relaxed);
   }
-  std::atomic<std::uint64_t> busy_{0}, waited_{0}, bytes_{0}, blocks_{0};
+  std::uint64_t value() const noexcept { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> value_{0};
 };
 
 }  // namespace penstock::pipeline

@@ -99,6 +99,7 @@ struct opened::impl {
           items.push_back({fmt::format("io: {} of {}", item.name, parts->from.fields()[i].name), item.bytes});
       const auto held = memory_of(supply, parts->from, parts->how, shape.rows);
       items.insert(items.end(), held.begin(), held.end());
+      if (parts->trace.bytes) items.push_back({"pipeline: trace", parts->trace.bytes});
       return items;
     };
     return t;

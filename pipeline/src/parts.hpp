@@ -16,6 +16,7 @@ struct description::parts {
   shard_options share;
   batch_options batch;
   transport_options transport;
+  trace_options trace;
   fault_seam faults;
 };
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
 #include <stdexcept>
 
 namespace penstock::pipeline {
@@ -20,6 +21,7 @@ void pipeline::impl::end_run() {
   on_stop.reset();
   const auto streams = lease->end();
   hands.finish(streams);
+  count.failures += lease->failures();
 }
 
 std::shared_ptr<batch_lease> pipeline::impl::begin_run(std::uint64_t first, std::uint64_t epochs,
@@ -39,7 +41,7 @@ std::shared_ptr<batch_lease> pipeline::impl::begin_run(std::uint64_t first, std:
   const schedule what(on->rows, {on->sizes.block_rows, batches.rows, on->sizes.ring_rows, batches.last}, first, epochs,
                       options.first_batch);
   auto next = std::make_shared<epoch_run>(*on, what);
-  lease = std::make_shared<batch_lease>(on, next, count, stream, options.while_waiting);
+  lease = std::make_shared<batch_lease>(on, next, count, trace.get(), stream, options.while_waiting);
   running = true;
   if (options.stop.stop_possible())
     on_stop = std::make_unique<std::stop_callback<std::function<void()>>>(options.stop,
@@ -93,8 +95,19 @@ std::string pipeline::state_after(const batch& last) const {
 
 run_position pipeline::resume_at(std::string_view state) const { return read_state(*impl_->on, state); }
 
-pipeline_report pipeline::report() const {
-  return make_report(*impl_->on, impl_->count, impl_->lease ? impl_->lease->running_seconds() : 0);
+pipeline_report pipeline::report(const machine_limits& limits) const {
+  const batch_lease* running = impl_->lease.get();
+  return make_report(*impl_->on, impl_->count, running ? running->running_seconds() : 0, limits);
+}
+
+std::uint64_t pipeline::write_trace(const std::filesystem::path& file) const {
+  if (!impl_->trace)
+    throw std::invalid_argument("there is no trace to write: describe the pipeline with traced(), so that it is kept");
+  std::ofstream out(file);
+  impl_->trace->write(out);
+  out.close();
+  if (!out) throw error(fmt::format("the trace could not be written to {}", file.string()), {"trace", 0, 0, 0, {}});
+  return impl_->trace->dropped();
 }
 
 epoch_range::impl::~impl() {

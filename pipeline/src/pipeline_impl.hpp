@@ -11,7 +11,7 @@ namespace penstock::pipeline {
 
 struct pipeline::impl {
   explicit impl(std::shared_ptr<const ground> base)
-      : on(std::move(base)), count(on->fields.host_transforms.size()), hands(*on, count) {}
+      : on(std::move(base)), count(*on), trace(trace_for(*on)), hands(*on, count, trace.get()) {}
   ~impl() {
     end_run();
     if (lease) lease->outlive();
@@ -21,8 +21,13 @@ struct pipeline::impl {
   void end_run();
   std::shared_ptr<batch_lease> begin_run(std::uint64_t first, std::uint64_t epochs, const consume_options& options);
 
+  static std::unique_ptr<trace_log> trace_for(const ground& on) {
+    return on.parts->trace.bytes > 0 ? std::make_unique<trace_log>(on.parts->trace.bytes) : nullptr;
+  }
+
   std::shared_ptr<const ground> on;
   statistics count;
+  std::unique_ptr<trace_log> trace;    ///< where one was asked for
   std::shared_ptr<batch_lease> lease;  ///< of the last run
   bool running = false;
   std::unique_ptr<std::stop_callback<std::function<void()>>> on_stop;

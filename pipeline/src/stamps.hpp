@@ -2,51 +2,86 @@
 
 #include "meters.hpp"
 
-#include <array>
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 namespace penstock::pipeline {
 
-/// When each block on its way passed which point; what a consumer's wait is charged by. Keeps the last `capacity`
-/// blocks: as many as can be on their way at once. Thread-safe.
+/// The way of a block through stages of the flow (reading, then host transforms), and of pieces of it through the
+/// conductor's: points in order. State n is the time between points n - 1 and n; after the last point, rows are handed
+/// over.
+struct way {
+  std::size_t flow_stages = 1;
+  std::size_t device_transforms = 0;
+
+  static constexpr std::size_t has_slot = 0, let_in = 1;
+  static constexpr std::size_t began(std::size_t stage) noexcept { return 2 + 2 * stage; }
+  static constexpr std::size_t ended(std::size_t stage) noexcept { return 3 + 2 * stage; }
+  constexpr std::size_t came_out() const noexcept { return 2 + 2 * flow_stages; }
+  /// The last of a block: its image's copy is issued, or it needs none.
+  constexpr std::size_t arrived() const noexcept { return came_out() + 1; }
+  /// The first of a piece.
+  constexpr std::size_t taken() const noexcept { return came_out() + 2; }
+  constexpr std::size_t gathered() const noexcept { return came_out() + 3; }
+  constexpr std::size_t transformed(std::size_t transform) const noexcept { return gathered() + 1 + transform; }
+  constexpr std::size_t points() const noexcept { return gathered() + 1 + device_transforms; }
+  constexpr std::size_t states() const noexcept { return points() + 1; }
+};
+
+/// When blocks and pieces on their way passed which point; what a consumer's waits are charged by. Keeps the last
+/// `capacity` of both: as many as can be on their way at once. Each mark is written by one thread, which is done before
+/// the next point's begins; one thread charges.
 class stamps {
  public:
-  enum point : std::size_t { issued, was_read, came_out, points };
+  stamps(std::size_t capacity, way how);
 
-  explicit stamps(std::size_t capacity) : marks_(capacity) {}
+  const way& of() const noexcept { return way_; }
 
-  void set(std::uint64_t block, point which, clock::time_point when = clock::now()) noexcept {
-    auto& mark = marks_[block % marks_.size()];
-    if (which == issued)
-      for (std::size_t later = was_read; later < points; ++later) mark[later].store(0, std::memory_order_relaxed);
-    mark[which].store(when.time_since_epoch().count(), std::memory_order_release);
+  /// The block is first in the line before the flow; what was known of an earlier one in its place is forgotten.
+  void open(std::uint64_t block) noexcept;
+  void set(std::uint64_t block, std::size_t point, clock::time_point when) noexcept {
+    block_mark(block, point).store(when.time_since_epoch().count(), std::memory_order_release);
   }
 
-  /// Seconds of a wait from `begin` to `end` for the blocks up to `last`, by what the first block that had not come out
-  /// was waiting for: 0: to be issued, 1: to be read, 2: transforms and its turn, 3: copy and delivery.
-  std::array<double, 4> charge(clock::time_point begin, clock::time_point end, std::uint64_t last) const noexcept {
-    std::array<double, 4> seconds{};
-    const auto finish = end.time_since_epoch().count();
-    auto at = begin.time_since_epoch().count();
-    const std::uint64_t first = last + 1 > marks_.size() ? last + 1 - marks_.size() : 0;
-    for (std::uint64_t block = first; block <= last; ++block)
-      for (std::size_t p = 0; p < points; ++p) {
-        auto until = marks_[block % marks_.size()][p].load(std::memory_order_acquire);
-        if (until == 0 || until > finish) until = finish;
-        if (until > at) seconds[p] += to_seconds(until - at), at = until;
-      }
-    seconds[3] += to_seconds(finish - at);
-    return seconds;
+  /// Rows before position `end`, of the blocks before `blocks_needed`, are taken. One thread, piece by piece.
+  void take_piece(std::uint64_t blocks_needed, std::uint64_t end, clock::time_point when) noexcept;
+  /// The piece that was taken last has come to `point`.
+  void set_piece(std::size_t point, clock::time_point when) noexcept {
+    piece_mark(taken_.load(std::memory_order_relaxed) - 1, point)
+        .store(when.time_since_epoch().count(), std::memory_order_release);
   }
+
+  /// Adds the wait from `begin` to `end` for the row at `position`, which lies in block `last` or draws from the blocks
+  /// up to it, to `seconds` (of states() entries): each moment goes to the state of what was at the head of the line,
+  /// which is the first block that had not arrived, or the first piece that was not out. The parts add up to end -
+  /// begin. Waits come in order.
+  void charge(clock::time_point begin, clock::time_point end, std::uint64_t position, std::uint64_t last,
+              std::vector<double>& seconds) noexcept;
 
  private:
   using ticks = clock::rep;
-  static double to_seconds(ticks t) noexcept { return std::chrono::duration<double>(clock::duration(t)).count(); }
+  struct piece_taken {
+    std::atomic<std::uint64_t> blocks_needed{0}, end{0};
+  };
+  struct walk;
+  void pass_blocks(std::uint64_t end, walk& on) noexcept;
+  std::size_t block_points() const noexcept { return way_.arrived() + 1; }
+  std::size_t piece_points() const noexcept { return way_.points() - block_points(); }
+  std::atomic<ticks>& block_mark(std::uint64_t block, std::size_t point) noexcept {
+    return block_marks_[block % owners_.size() * block_points() + point];
+  }
+  std::atomic<ticks>& piece_mark(std::uint64_t piece, std::size_t point) noexcept {
+    return piece_marks_[piece % pieces_.size() * piece_points() + point - block_points()];
+  }
 
-  std::vector<std::array<std::atomic<ticks>, points>> marks_;
+  way way_;
+  std::vector<std::atomic<std::uint64_t>> owners_;  ///< block + 1; 0: none
+  std::vector<std::atomic<ticks>> block_marks_;
+  std::vector<piece_taken> pieces_;
+  std::vector<std::atomic<ticks>> piece_marks_;
+  std::atomic<std::uint64_t> taken_{0};                    ///< pieces
+  std::uint64_t charged_blocks_ = 0, charged_pieces_ = 0;  ///< at the head of the line when a wait was last charged
 };
 
 }  // namespace penstock::pipeline

@@ -9,6 +9,21 @@
 #include <ostream>
 
 namespace penstock::pipeline {
+namespace {
+
+/// ", 93 % of what the link gives"; nothing where that is not known.
+std::string share_of(std::uint64_t bytes, double seconds, const std::optional<double>& limit, const char* what) {
+  if (!limit || *limit <= 0) return {};
+  return fmt::format(", {:.0f} % of what the {} gives", 100 * static_cast<double>(bytes) / seconds / *limit, what);
+}
+
+std::uint64_t copied_bytes(const pipeline_report& r) {
+  for (const stage_report& stage : r.stages)
+    if (stage.name == "copy (issued)") return stage.bytes;
+  return 0;
+}
+
+}  // namespace
 
 std::string to_text(const pipeline_plan& plan) {
   std::string text;
@@ -33,15 +48,32 @@ std::string to_text(const pipeline_report& r) {
   line("{} rows in {} batches, {:.2f} s: {:.0f} rows/s, {:.3f} GB/s; first batch after {:.1f} ms", r.rows, r.batches,
        r.seconds, static_cast<double>(r.rows) / seconds, static_cast<double>(r.bytes) / seconds / 1e9,
        r.first_batch_seconds * 1e3);
-  line("  {:<28}{:>9}{:>12}{:>11}{:>11}", "stage", "blocks", "bytes", "busy s", "waited s");
-  for (const stage_report& stage : r.stages)
-    line("  {:<28}{:>9}{:>12}{:>11.3f}{:>11.3f}{}", stage.name, stage.blocks, format_bytes(stage.bytes),
-         stage.busy_seconds, stage.wait_seconds, stage.waited_for.empty() ? "" : "  for " + stage.waited_for);
+  line("  {:<24}{:>9}{:>11}{:>8}{:>9}{:>9}{:>14}{:>10}", "stage", "blocks", "bytes", "GB/s", "busy s", "at work",
+       "queue, most", "idle s");
+  for (const stage_report& s : r.stages)
+    line("  {:<24}{:>9}{:>11}{:>8.2f}{:>9.3f}{:>9}{:>14}{:>10.3f}{}", s.name, s.blocks, format_bytes(s.bytes),
+         s.bytes_per_second / 1e9, s.busy_seconds, fmt::format("{:.1f}/{}", s.mean_at_work, s.workers),
+         fmt::format("{:.1f}, {}", s.mean_queue, s.most_queue), s.wait_seconds,
+         s.waited_for.empty() ? "" : "  for " + s.waited_for);
+  line("  files: {} read, {:.2f} GB/s{}; {:.3f} s reading, {:.3f} s decoding, {:.3f} s in libhdf5",
+       format_bytes(r.reading.stored_bytes), static_cast<double>(r.reading.stored_bytes) / seconds / 1e9,
+       share_of(r.reading.stored_bytes, seconds, r.limits.storage_bytes_per_second, "storage"), r.reading.read_seconds,
+       r.reading.decode_seconds, r.reading.library_seconds);
+  if (r.limits.link_bytes_per_second && r.device_stall.applies)
+    line("  copied{}", share_of(copied_bytes(r), seconds, r.limits.link_bytes_per_second, "link"));
   line("  the consumer waited {:.3f} s", r.consumer_wait_seconds);
   for (const auto& charge : r.consumer_waits)
-    if (charge.seconds > 0) line("    {:<30}{:>9.3f} s", charge.cause, charge.seconds);
+    if (charge.seconds > 0) line("    {:<52}{:>9.3f} s", charge.cause, charge.seconds);
+  if (r.device_stall.applies)
+    line("  its stream waited {:.3f} s on the device (estimated from {} of {} waits)", r.device_stall.seconds,
+         r.device_stall.samples, r.device_stall.waits);
+  if (r.slots) line("  slots in use: {:.1f} of {}, {} at most", r.mean_slots_in_use, r.slots, r.most_slots_in_use);
   line("  held: device {}, pinned {}, host {}", format_bytes(r.device_bytes), format_bytes(r.pinned_bytes),
        format_bytes(r.host_bytes));
+  for (const memory_use& use : r.memory)
+    line("    {:<10} {} planned, {} in use at most", use.what, format_bytes(use.planned_bytes),
+         format_bytes(use.peak_bytes));
+  if (r.failures) line("  {} failures", r.failures);
   for (const std::string& field : r.fields) line("  {}", field);
   line("  bottleneck: {}", r.bottleneck);
   return text;

@@ -46,6 +46,8 @@ inline batch_options batched(batch_options options) { return options; }
 /// batches, so that the last ones must be padded or dropped.
 inline shard_options sharded(shard_options options) { return options; }
 inline transport_options transport(transport_options options) { return options; }
+/// Keeps what each block went through, for pipeline::write_trace().
+inline trace_options traced(trace_options options = {.bytes = std::size_t{8} << 20}) { return options; }
 
 class opened;
 
@@ -59,6 +61,7 @@ class description {
   friend description operator|(description d, batch_options b);
   friend description operator|(description d, shard_options s);
   friend description operator|(description d, transport_options t);
+  friend description operator|(description d, trace_options t);
   /// Faults for tests.
   friend description operator|(description d, fault_seam faults);
 

@@ -10,6 +10,7 @@
 #include <penstock/pipeline/report.hpp>
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -81,8 +82,13 @@ class pipeline {
   /// Budgets, threads, devices and the files' folder may differ. Throws std::invalid_argument that names both sides
   /// where the state is of another source, order or batch size.
   run_position resume_at(std::string_view state) const;
-  /// What the pipeline did since it was built.
-  pipeline_report report() const;
+  /// What the pipeline did since it was built, beside what the machine could do, as far as that is known.
+  pipeline_report report(const machine_limits& limits = {}) const;
+  /// Writes what was traced since the pipeline was built as JSON that Perfetto (ui.perfetto.dev) and chrome://tracing
+  /// open: a track for each thread; spans of blocks in reading, transforms, copies, gathers, of blocks that wait to be
+  /// let in, and of the consumer's waits. Returns how many spans had no room. Throws std::invalid_argument where
+  /// nothing is traced (traced()), pipeline::error where the file cannot be written.
+  std::uint64_t write_trace(const std::filesystem::path& file) const;
 
   struct impl;
   explicit pipeline(std::unique_ptr<impl>) noexcept;

@@ -18,6 +18,11 @@ struct transport_options {
   std::size_t threads = 0;      ///< blocks read and decoded at once; 0: the processors, less some for the consumer
 };
 
+/// A trace: spans of what every thread did, kept in memory and written when asked (pipeline::write_trace).
+struct trace_options {
+  std::size_t bytes = 0;  ///< of host memory, in the plan; about 80 for each span. 0: no trace, at no cost
+};
+
 /// What was chosen, before anything is allocated.
 struct pipeline_plan {
   gpu::device device = gpu::device::host();

@@ -1,20 +1,65 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace penstock::pipeline {
 
-/// One stage's share of the work. Seconds are summed over its threads.
+/// What the machine could do at best, as far as somebody measured it (penstock-throughput does).
+struct machine_limits {
+  std::optional<double> link_bytes_per_second{};     ///< pinned copies to the device, one after another
+  std::optional<double> storage_bytes_per_second{};  ///< plain reads of the same files on all processors
+};
+
+/// Time, and what it went to.
+struct time_charge {
+  std::string cause{};
+  double seconds = 0;
+  std::string stage{};  ///< the stage it is the time of: "read", "decode", a transform's name, "copy", "gather", ...
+};
+
+/// One stage's share of the work. Seconds are summed over its workers.
 struct stage_report {
-  std::string name;
+  std::string name{};
   std::uint64_t blocks = 0;
   std::uint64_t bytes = 0;
+  double bytes_per_second = 0;  ///< over the wall clock of the runs
   double busy_seconds = 0;
-  double wait_seconds = 0;
-  std::string waited_for;
+  double wait_seconds = 0;           ///< idle during the runs
+  std::string waited_for{};          ///< most of it
+  std::vector<time_charge> waits{};  ///< all of it
+  std::size_t workers = 0;           ///< blocks that it can work on at once
+  double mean_at_work = 0;           ///< blocks that it worked on at once
+  double mean_queue = 0;             ///< blocks that waited in front of it
+  std::uint64_t most_queue = 0;
+};
+
+/// What readers did in files, of all fields. Seconds are summed over threads.
+struct reading_report {
+  std::uint64_t stored_bytes = 0;   ///< read from files, as they are stored there
+  std::uint64_t decoded_bytes = 0;  ///< put out by decoders
+  double read_seconds = 0;
+  double decode_seconds = 0;   ///< decoding and converting
+  double library_seconds = 0;  ///< in libhdf5, or waiting for its lock
+};
+
+/// How long the consumer's stream waited on the device for rows: from timed events on a sample of its waits.
+struct device_stall_report {
+  bool applies = false;  ///< false on the host, whose rows are there when a batch is given
+  std::uint64_t waits = 0;
+  std::uint64_t samples = 0;
+  double seconds = 0;  ///< estimated for all waits
+};
+
+/// Memory that is used in turn: what was planned, and the most of it that was in use at once.
+struct memory_use {
+  std::string what{};  ///< "slots", "images", "ring"
+  std::size_t planned_bytes = 0;
+  std::size_t peak_bytes = 0;
 };
 
 /// What a pipeline did, and what it waited for.
@@ -23,24 +68,33 @@ struct pipeline_report {
   std::uint64_t batches = 0;
   std::uint64_t rows = 0;
   std::uint64_t bytes = 0;         ///< stored bytes of those rows
+  std::uint64_t failures = 0;      ///< errors of runs that are over: the first of each reached the caller
   double seconds = 0;              ///< wall clock between asking for an epoch and the end of its run
   double first_batch_seconds = 0;  ///< of the last run
   std::vector<stage_report> stages;
+  reading_report reading;
 
-  /// Seconds that the consumer waited on the host, charged to the state of the block at the head of the line.
-  struct charge {
-    std::string cause;
-    double seconds = 0;
-  };
-  std::vector<charge> consumer_waits;
+  /// Seconds that the consumer waited on the host, each moment charged to the state of the block at the head of the
+  /// line. They add up to consumer_wait_seconds. (Reading, decoding and libhdf5 share a block's time as they share all
+  /// readers' time.)
+  std::vector<time_charge> consumer_waits;
   double consumer_wait_seconds = 0;
+  device_stall_report device_stall;
 
-  std::size_t device_bytes = 0;  ///< allocated by the plan
+  std::size_t slots = 0;  ///< planned; 0: blocks land where they are consumed
+  double mean_slots_in_use = 0;
+  std::uint64_t most_slots_in_use = 0;
+  std::vector<memory_use> memory;
+  std::size_t device_bytes = 0;  ///< planned, and allocated before the first batch
   std::size_t pinned_bytes = 0;
   std::size_t host_bytes = 0;
   std::vector<std::string> fields;  ///< each field's access path and reason
-  std::string bottleneck;           ///< in a sentence
+  machine_limits limits;
+  std::string bottleneck;  ///< in a sentence
 };
+
+/// The stage that holds the consumer back, in a sentence; beside report.limits where these are known.
+std::string bottleneck_of(const pipeline_report& report);
 
 std::string to_text(const pipeline_report& report);
 std::ostream& operator<<(std::ostream& out, const pipeline_report& report);

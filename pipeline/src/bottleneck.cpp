@@ -1,0 +1,92 @@
+#include <penstock/pipeline/report.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace penstock::pipeline {
+namespace {
+
+constexpr double small_share = 0.05;  // of the time: below, the consumer is not held back
+constexpr double near_limit = 0.85;
+
+double per_second(std::uint64_t bytes, double seconds) {
+  return seconds > 0 ? static_cast<double>(bytes) / seconds / 1e9 : 0;
+}
+
+const stage_report* find(const pipeline_report& r, const std::string& name) {
+  const auto found = std::find_if(r.stages.begin(), r.stages.end(), [&](const stage_report& stage) {
+    return stage.name == name || stage.name == name + " (issued)";
+  });
+  return found == r.stages.end() ? nullptr : &*found;
+}
+
+std::string at_work(const stage_report& stage) {
+  return fmt::format("{:.1f} of {} {} at work", stage.mean_at_work, stage.workers,
+                     stage.workers == 1 ? "worker" : "workers");
+}
+
+std::string of_reading(const pipeline_report& r) {
+  const stage_report& readers = *find(r, "read");
+  const double rate = per_second(r.reading.stored_bytes, r.seconds);
+  if (!r.limits.storage_bytes_per_second) return fmt::format("reading: {:.2f} GB/s, {}", rate, at_work(readers));
+  const double limit = *r.limits.storage_bytes_per_second / 1e9;
+  const std::string sentence =
+      fmt::format("reading: {:.2f} GB/s of the {:.2f} GB/s that the storage gives", rate, limit);
+  if (rate >= near_limit * limit) return sentence + "; more threads will not help";
+  return fmt::format("{}, {}", sentence, at_work(readers));
+}
+
+std::string of_decoding(const pipeline_report& r) {
+  return fmt::format("decoding: {:.2f} GB/s of rows out of {:.2f} GB/s of stored bytes, {}; more processors would help",
+                     per_second(r.reading.decoded_bytes, r.seconds), per_second(r.reading.stored_bytes, r.seconds),
+                     at_work(*find(r, "read")));
+}
+
+std::string of_link(const pipeline_report& r) {
+  const stage_report* copies = find(r, "copy");
+  const double rate = copies ? per_second(copies->bytes, r.seconds) : 0;
+  if (!r.limits.link_bytes_per_second) return fmt::format("the link: {:.2f} GB/s are copied", rate);
+  return fmt::format("the link: {:.2f} GB/s of the {:.2f} GB/s that it carries", rate,
+                     *r.limits.link_bytes_per_second / 1e9);
+}
+
+std::string of_stage(const pipeline_report& r, const std::string& name) {
+  if (name == "read") return of_reading(r);
+  if (name == "decode") return of_decoding(r);
+  if (name == "libhdf5") return "libhdf5: it reads for one thread at a time; the fields below say why it is needed";
+  if (name == "copy") return of_link(r);
+  if (name == "slots") return "slots: all are in use; a larger budget would help";
+  if (name == "consumer") return "rows that the consumer still holds; a larger budget would help";
+  if (name == "handing over") return "handing over: threads are woken late; a processor that is left free would help";
+  if (name == "order") return "the order of blocks: one takes longer than those after it";
+  const stage_report* stage = find(r, name);
+  if (!stage) return name;
+  if (stage->workers == 1 && stage->bytes == 0) return fmt::format("{}: on the device's thread", name);
+  std::string sentence = fmt::format("{}: {:.2f} GB/s, {}", name, per_second(stage->bytes, r.seconds), at_work(*stage));
+  const stage_report& readers = *find(r, "read");
+  if (stage->workers < readers.workers && stage->mean_at_work > near_limit * static_cast<double>(stage->workers))
+    sentence += "; a higher concurrency would help";
+  return sentence;
+}
+
+}  // namespace
+
+std::string bottleneck_of(const pipeline_report& r) {
+  if (r.seconds <= 0) return "nothing was consumed yet";
+  const double waited = r.consumer_wait_seconds / r.seconds, stalled = r.device_stall.seconds / r.seconds;
+  if (waited + stalled < small_share)
+    return fmt::format("the consumer: batches were ready {:.1f} % of the time", 100 * (1 - waited - stalled));
+  if (stalled > waited)
+    return fmt::format("{}; the consumer's stream waited {:.0f} % of the time on the device", of_link(r),
+                       100 * std::min(stalled, 1.0));
+  std::map<std::string, double> by_stage;
+  for (const time_charge& wait : r.consumer_waits) by_stage[wait.stage] += wait.seconds;
+  const auto worst = std::max_element(by_stage.begin(), by_stage.end(),
+                                      [](const auto& a, const auto& b) { return a.second < b.second; });
+  return fmt::format("{}; the consumer waited {:.0f} % of the time, {:.0f} % for this", of_stage(r, worst->first),
+                     100 * waited, 100 * worst->second / r.seconds);
+}
+
+}  // namespace penstock::pipeline

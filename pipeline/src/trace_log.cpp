@@ -1,0 +1,86 @@
+#include "trace_log.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace penstock::pipeline {
+namespace {
+
+constexpr int entrance_thread = 1;  // no thread of this process has this number
+
+double microseconds(clock::duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
+
+const char* name_of(trace_log::track where) {
+  switch (where) {
+    case trace_log::track::reader: return "reader";
+    case trace_log::track::device: return "device";
+    case trace_log::track::consumer: return "consumer";
+    case trace_log::track::entrance: return "blocks that wait to be let in";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::size_t trace_log::bytes_for(std::size_t bytes) noexcept { return bytes / sizeof(record) * sizeof(record); }
+
+trace_log::trace_log(std::size_t bytes)
+    : capacity_(bytes / sizeof(record)), records_(std::make_unique<record[]>(capacity_)) {}
+
+void trace_log::add(track where, const span& what) noexcept {
+  const std::uint64_t number = next_.fetch_add(1, std::memory_order_relaxed);
+  if (number >= capacity_) return;
+  record& r = records_[number];
+  r.what = what;
+  r.where = where;
+  r.thread = where == track::entrance ? entrance_thread : ::gettid();
+  r.whole.store(true, std::memory_order_release);
+}
+
+std::uint64_t trace_log::dropped() const noexcept {
+  const std::uint64_t all = next_.load(std::memory_order_relaxed);
+  return all > capacity_ ? all - capacity_ : 0;
+}
+
+void trace_log::write(std::ostream& out) const {
+  std::vector<const record*> spans;
+  std::map<int, track> threads;
+  const std::size_t count = std::min<std::size_t>(next_.load(std::memory_order_relaxed), capacity_);
+  for (std::size_t i = 0; i < count; ++i)
+    if (records_[i].whole.load(std::memory_order_acquire)) {
+      spans.push_back(&records_[i]);
+      threads.emplace(records_[i].thread, records_[i].where);
+    }
+  // Longer ones first where two begin together: the outer span comes before those in it.
+  std::stable_sort(spans.begin(), spans.end(), [](const record* a, const record* b) {
+    return a->what.begin != b->what.begin ? a->what.begin < b->what.begin : a->what.end > b->what.end;
+  });
+  const int process = ::getpid();
+  out << "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"dropped spans\":\"" << dropped() << "\"},\"traceEvents\":[\n";
+  out << nlohmann::json{{"ph", "M"}, {"pid", process}, {"name", "process_name"}, {"args", {{"name", "penstock"}}}};
+  for (const auto& [thread, where] : threads)
+    out << ",\n"
+        << nlohmann::json{{"ph", "M"},
+                          {"pid", process},
+                          {"tid", thread},
+                          {"name", "thread_name"},
+                          {"args", {{"name", name_of(where)}}}};
+  for (const record* r : spans)
+    out << ",\n"
+        << nlohmann::json{{"ph", "X"},
+                          {"pid", process},
+                          {"tid", r->thread},
+                          {"name", r->what.name},
+                          {"ts", microseconds(r->what.begin - zero_)},
+                          {"dur", microseconds(r->what.end - r->what.begin)},
+                          {"args", {{"block", r->what.block}, {"rows", r->what.rows}, {"epoch", r->what.epoch}}}};
+  out << "\n]}\n";
+}
+
+}  // namespace penstock::pipeline

@@ -1,0 +1,207 @@
+#include "small_file.hpp"
+
+#include "../support/gpu.hpp"
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+
+#include <penstock/fault.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <thread>
+
+namespace pp = penstock::pipeline;
+namespace gpu = penstock::gpu;
+namespace data = boost::unit_test::data;
+using namespace penstock::literals;
+using penstock::test::small_file;
+
+namespace {
+
+const auto every_device = data::make(penstock::test::devices());
+const gpu::budget small{.device_bytes = 8_MiB, .pinned_bytes = 4_MiB, .host_bytes = 64_MiB};
+constexpr std::chrono::milliseconds delay{4};
+
+/// Every use of one site takes longer; for CUDA calls, of those with one name.
+class slow : public penstock::fault_injector {
+ public:
+  slow(penstock::fault_site site, std::string call) : site_(site), call_(std::move(call)) {}
+  penstock::fault before(penstock::fault_site site, std::string_view what, std::uint64_t, std::size_t) override {
+    if (!on || site != site_ || (site == penstock::fault_site::cuda_call && what != call_)) return {};
+    return {.delay = delay};
+  }
+  std::atomic<bool> on{false};
+
+ private:
+  penstock::fault_site site_;
+  std::string call_;
+};
+
+struct waited {
+  double measured = 0;  ///< by the consumer itself, around each call for a batch
+  pp::pipeline_report report;
+
+  double charged() const {
+    double sum = 0;
+    for (const auto& charge : report.consumer_waits) sum += charge.seconds;
+    return sum;
+  }
+  /// The stage that most of it is charged to.
+  std::string worst() const {
+    std::map<std::string, double> by_stage;
+    for (const auto& charge : report.consumer_waits) by_stage[charge.stage] += charge.seconds;
+    return std::max_element(by_stage.begin(), by_stage.end(),
+                            [](const auto& a, const auto& b) { return a.second < b.second; })
+        ->first;
+  }
+};
+
+waited consume_timed(pp::pipeline& from) {
+  waited w;
+  auto range = from.epochs(0, 1);
+  for (;;) {
+    const auto start = std::chrono::steady_clock::now();
+    pp::batch next = range.next();
+    w.measured += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (!next) break;
+  }
+  w.report = from.report();
+  return w;
+}
+
+/// A pipeline with every stage, one of which takes 4 ms longer for each block.
+struct slowed {
+  std::string where;
+  std::string stage;  ///< as the report calls it
+  friend std::ostream& operator<<(std::ostream& out, const slowed& s) { return out << s.where; }
+};
+const auto stages = data::make(std::vector<slowed>{{"reading", "read"},
+                                                   {"first host transform", "augment"},
+                                                   {"second host transform", "crop"},
+                                                   {"gather", "gather"},
+                                                   {"device transform", "normalise"}});
+
+waited run_with_delay(const small_file& file, const std::string& device, const std::string& where, bool shuffle) {
+  const bool reading = where == "reading";
+  const auto faults = std::make_shared<slow>(
+      reading ? penstock::fault_site::read_file : penstock::fault_site::cuda_call, "cudaLaunchKernel");
+  const auto pause_in = [&](const char* name) {
+    return [wait = where == name](const pp::block&) {
+      if (wait) std::this_thread::sleep_for(delay);
+    };
+  };
+  const pp::order_options order =
+      shuffle ? pp::order_options(pp::shuffled{.seed = 1, .run_rows = 64, .pool_rows = 512}) : pp::sequential{};
+  auto pipeline = (pp::read(file.all(), order) | penstock::fault_seam(faults) |
+                   pp::transform_host({.name = "augment", .concurrency = 2}, pause_in("first host transform")) |
+                   pp::transform_host({.name = "crop"}, pause_in("second host transform")) |
+                   pp::transform_device({.name = "normalise"}, pause_in("device transform")) |
+                   pp::transport({.block_bytes = 8192, .slots = 40, .threads = 2}) | pp::batched({.rows = 100}))
+                      .build(gpu::device::parse(device), small);
+  faults->on = reading || where == "gather";
+  waited w = consume_timed(pipeline);
+  faults->on = false;
+  return w;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(reports, *boost::unit_test::timeout(300))
+
+// The consumer's own clock is the other account. Between its readings and the pipeline's lies next to nothing, unless
+// another process takes the processor there: then it is measured once more.
+BOOST_DATA_TEST_CASE(what_the_consumer_waited_is_charged_to_the_slow_stage_and_adds_up,
+                     stages* data::make({false, true}), slow, shuffle) {
+  const small_file file(2000, 64);
+  for (int tries = 1;; ++tries) {
+    const waited w = run_with_delay(file, "host", slow.where, shuffle);
+    BOOST_TEST_INFO(to_text(w.report));
+    BOOST_TEST(w.worst() == slow.stage);
+    BOOST_TEST(w.charged() == w.report.consumer_wait_seconds, boost::test_tools::tolerance(1e-6));
+    if (std::abs(w.charged() - w.measured) <= 0.02 * w.measured) break;
+    BOOST_REQUIRE_MESSAGE(tries < 5, "charged " << w.charged() << " s, measured " << w.measured << " s");
+  }
+}
+
+BOOST_DATA_TEST_CASE(calls_of_the_driver_that_take_long_are_charged_to_copies, data::make({"cudaMemcpyAsync"}), call) {
+  const auto device = penstock::test::devices().front();
+  if (device == "host") return;  // nothing is copied there
+  const small_file file(2000, 64);
+  const auto faults = std::make_shared<slow>(penstock::fault_site::cuda_call, call);
+  auto pipeline = (pp::read(file.all()) | penstock::fault_seam(faults) |
+                   pp::transport({.block_bytes = 8192, .slots = 40, .threads = 2}) | pp::batched({.rows = 100}))
+                      .build(gpu::device::parse(device), small);
+  faults->on = true;
+  const waited w = consume_timed(pipeline);
+  faults->on = false;
+  BOOST_TEST_INFO(to_text(w.report));
+  BOOST_TEST(w.worst() == "copy");
+}
+
+BOOST_DATA_TEST_CASE(stages_say_what_they_did_and_whom_they_waited_for, every_device, name) {
+  const small_file file(2000, 64);
+  auto pipeline =
+      (pp::read(file.all()) |
+       pp::transform_host({.name = "augment"}, [](const pp::block&) { std::this_thread::sleep_for(delay); }) |
+       pp::transport({.block_bytes = 8192, .slots = 6, .threads = 2}) | pp::batched({.rows = 100}))
+          .build(gpu::device::parse(name), small);
+  penstock::test::consume(pipeline, 0, 1);
+  const pp::pipeline_report report = pipeline.report();
+  BOOST_TEST_INFO(to_text(report));
+  const pp::stage_report &read = report.stages.at(0), &augment = report.stages.at(1);
+  const std::uint64_t blocks = (2000 + pipeline.plan().block_rows - 1) / pipeline.plan().block_rows;
+  BOOST_TEST(read.blocks == blocks);
+  BOOST_TEST(augment.blocks == blocks);
+  BOOST_TEST(augment.bytes == 2000u * (33 * 4 + 4 + 12));
+  BOOST_TEST(augment.workers == 1u);
+  const double slept = static_cast<double>(blocks) * std::chrono::duration<double>(delay).count();
+  BOOST_TEST(augment.busy_seconds >= slept);
+  BOOST_TEST(augment.busy_seconds + augment.wait_seconds <= report.seconds * 1.001);
+  BOOST_TEST(read.busy_seconds + read.wait_seconds <= 2 * report.seconds * 1.001);
+  BOOST_TEST(read.waited_for == "a free slot");  // which the transform holds
+  BOOST_TEST(augment.mean_queue > 1);            // blocks queue up in front of it
+  BOOST_TEST(augment.most_queue <= 6u);
+  BOOST_TEST(report.slots == 6u);
+  BOOST_TEST(report.most_slots_in_use == 6u);
+  BOOST_TEST(report.mean_slots_in_use > 3);
+  BOOST_TEST(report.reading.stored_bytes >= report.bytes);  // both, from the same file
+  for (const pp::memory_use& use : report.memory) {
+    BOOST_TEST(use.peak_bytes > 0u);
+    BOOST_TEST(use.peak_bytes <= use.planned_bytes);
+  }
+  BOOST_TEST(report.bottleneck.find("augment: ") == 0u);
+  BOOST_TEST(report.device_stall.applies == (name != "host"));
+}
+
+BOOST_AUTO_TEST_CASE(the_bottleneck_is_one_sentence_beside_what_the_machine_gives) {
+  pp::pipeline_report r;
+  r.seconds = 10;
+  r.consumer_wait_seconds = 8;
+  r.reading.stored_bytes = 19'000'000'000;
+  r.stages.push_back({.name = "read", .blocks = 1, .bytes = 19'000'000'000, .workers = 12, .mean_at_work = 11.5});
+  r.consumer_waits = {{"not yet read (readers are busy)", 3, "read"}, {"being read", 4, "read"}, {"in x", 1, "x"}};
+  BOOST_TEST(bottleneck_of(r) ==
+             "reading: 1.90 GB/s, 11.5 of 12 workers at work; the consumer waited 80 % of the time, 70 % for this");
+  r.limits.storage_bytes_per_second = 2e9;
+  BOOST_TEST(bottleneck_of(r) ==
+             "reading: 1.90 GB/s of the 2.00 GB/s that the storage gives; more threads will not help; the consumer "
+             "waited 80 % of the time, 70 % for this");
+  r.consumer_waits = {{"waiting for a slot", 8, "copy"}};
+  r.stages.push_back({.name = "copy (issued)", .bytes = 460'000'000'000, .workers = 1});
+  r.limits.link_bytes_per_second = 55e9;
+  BOOST_TEST(bottleneck_of(r) ==
+             "the link: 46.00 GB/s of the 55.00 GB/s that it carries; the consumer waited 80 % of the time, 80 % for "
+             "this");
+  r.consumer_wait_seconds = 0.1;
+  r.device_stall.seconds = 0.1;
+  BOOST_TEST(bottleneck_of(r) == "the consumer: batches were ready 98.0 % of the time");
+  r.device_stall.seconds = 5;
+  BOOST_TEST(bottleneck_of(r) ==
+             "the link: 46.00 GB/s of the 55.00 GB/s that it carries; the consumer's stream waited 50 % of the time on "
+             "the device");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
