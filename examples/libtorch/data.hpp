@@ -1,0 +1,40 @@
+#pragma once
+
+#include "options.hpp"
+
+#include <penstock/gpu/device.hpp>
+#include <penstock/io/location.hpp>
+#include <penstock/pipeline/pipeline.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+namespace examples {
+
+/// Inputs and labels, row by row.
+struct labelled_rows {
+  std::vector<penstock::io::location> x, y;
+};
+
+struct libtorch_data {
+  labelled_rows training;
+  std::optional<labelled_rows> testing;
+  std::vector<std::uint64_t> row_shape;  ///< of an input
+  double scale = 1;                      ///< of the inputs
+  std::uint64_t classes = 0;
+
+  /// Finds what the options name, and looks at every label, since a CUDA kernel that meets one outside the classes
+  /// takes the program down. Throws std::invalid_argument, io::error, std::runtime_error (naming file, dataset and row
+  /// of a label that is none).
+  explicit libtorch_data(const libtorch_options& o);
+  std::vector<std::filesystem::path> files() const;
+};
+
+/// Batches with "x" as float32, scaled, and "y" as int64, as torch's cross-entropy takes them; shuffled for training,
+/// as they lie for testing. Throws gpu::budget_error with the itemised list.
+penstock::pipeline::pipeline open_batches(const labelled_rows& rows, bool training, const libtorch_data& data,
+                                          const libtorch_options& o, penstock::gpu::device device);
+
+}  // namespace examples

@@ -1,0 +1,101 @@
+"""penstock-libtorch: what its network learns, from which rows, and what it refuses. Built where libtorch is found."""
+
+import json
+import os
+import re
+import subprocess
+
+import h5py
+import numpy
+
+from program_case import program_case, programs
+
+
+class libtorch(program_case):
+    def train(self, *arguments, expect=0):
+        self.results = self.folder / "results.json"
+        return self.run_program("penstock-libtorch", *arguments, "--json", self.results, expect=expect)
+
+    def results_of(self, *arguments):
+        self.train(*arguments)
+        return json.loads(self.results.read_text())
+
+    def fashion_mnist(self):
+        path = self.folder / "fashion.h5"
+        self.run_program("penstock-make-dataset", "fashion-mnist", path)
+        return path
+
+    def write(self, **datasets):
+        path = self.folder / "made.h5"
+        with h5py.File(path, "w") as file:
+            for name, values in datasets.items():
+                file[name] = values
+        return path
+
+    def skip_where_torch_has_no_cuda(self, path):
+        command = [programs / "penstock-libtorch", path, "--device", "cuda:0", "--device-memory", "1MiB"]
+        if "this libtorch has no CUDA" in subprocess.run(command, capture_output=True, text=True).stderr:
+            self.skipTest("this libtorch has no CUDA")
+
+    def test_a_convolutional_network_learns_fashion_mnist(self):
+        done = self.train(self.fashion_mnist(), "--device", "host", "--epochs", 3)
+        shown = re.fullmatch(r"test accuracy (0\.\d{4})", done.stdout.splitlines()[-1])
+        self.assertIsNotNone(shown, done.stdout)
+        self.assertGreaterEqual(float(shown.group(1)), 0.9)
+        results = json.loads(self.results.read_text())
+        self.assertEqual((len(results["epochs"]), results["device"]), (3, "host"))
+        self.assertAlmostEqual(results["test_accuracy"], float(shown.group(1)), delta=1e-4)
+
+    def test_one_budget_holds_for_torch_and_penstock_on_a_gpu(self):
+        if not os.path.exists("/dev/nvidiactl"):
+            self.skipTest("there is no CUDA device")
+        path, budget = self.fashion_mnist(), ("--device-memory", "256MiB", "--rows-memory", "48MiB")
+        self.skip_where_torch_has_no_cuda(path)
+        results = self.results_of(path, "--device", "cuda:0", *budget)
+        memory = results["memory"]
+        self.assertGreaterEqual(results["test_accuracy"], 0.9)
+        self.assertEqual(memory["penstock_bytes"] + memory["torch_limit_bytes"], 256 << 20)
+        self.assertLessEqual(memory["torch_most_bytes"], memory["torch_limit_bytes"])
+        # A network whose activations do not fit torch's share is refused by torch, not served from beyond the budget.
+        wide = ("--device", "cuda:0", "--width", 512, "--batch-rows", 2048, *budget)
+        self.assert_one_line(self.train(path, *wide, expect=1), "torch needs more memory", "--device-memory")
+        self.assert_one_line(self.train(path, "--device", "cuda:0", "--device-memory", "32MiB", expect=1), "too little")
+
+    def test_rows_of_values_are_lines(self):
+        path = self.make_rows()
+        same = ("--x", "/x", "--y", "/label", "--test-x", "/x", "--test-y", "/label", "--device", "host")
+        self.assertGreater(self.results_of(path, *same, "--epochs", 8)["test_accuracy"], 0.9)
+
+    def test_channels_may_come_last(self):
+        random = numpy.random.default_rng(1)
+        images, labels = random.random((600, 3, 9, 8), dtype="f4"), random.integers(0, 4, 600)
+        path = self.write(first=images, last=images.transpose(0, 2, 3, 1), y=labels)
+        how = ("--y", "/y", "--epochs", 1, "--device", "host")
+        first = self.results_of(path, "--x", "/first", *how)["epochs"][0]
+        last = self.results_of(path, "--x", "/last", "--channels-last", *how)["epochs"][0]
+        self.assertAlmostEqual(first["loss"], last["loss"], delta=1e-3)
+        self.assertNotIn("test_accuracy", first)
+
+    def test_labels_that_are_none_are_named_with_their_row(self):
+        path = self.write(x=numpy.zeros((20, 4, 4), "f4"), half=[0.0] * 7 + [3.5] + [0.0] * 12, y=numpy.arange(20))
+        inputs = ("--x", "/x", "--device", "host")
+        self.assert_one_line(self.train(path, *inputs, "--y", "/half", expect=1), "/half, row 7", "the label is 3.5")
+        done = self.train(path, *inputs, "--y", "/y", "--classes", 10, expect=1)
+        self.assert_one_line(done, "/y, row 10", "from 0 to 9")
+        self.assert_one_line(self.train(path, *inputs, "--y", "/x", expect=2), "/x", "one number in each row")
+
+    def test_inputs_that_are_not_finite_end_the_training(self):
+        x = numpy.zeros((200, 4, 4), "f4")
+        x[150] = numpy.nan
+        path = self.write(x=x, y=numpy.arange(200) % 2)
+        done = self.train(path, "--x", "/x", "--y", "/y", "--device", "host", expect=1)
+        self.assert_one_line(done, "the loss is not finite")
+
+    def test_wrong_use_is_refused(self):
+        path = self.write(x=numpy.zeros((20, 2, 2, 2, 2), "f4"), y=numpy.zeros(20, "i4"))
+        rows = (path, "--x", "/x", "--y", "/y", "--device", "host")
+        self.assert_one_line(self.train(*rows, expect=2), "4 axes")
+        self.assert_one_line(self.train(path, "--x", "/x", expect=2), "--y")
+        self.assert_one_line(self.train(*rows, "--classes", 1, expect=2), "--classes")
+        self.assert_one_line(self.train(path, "--device", "host", expect=1), "/train/images")
+        self.assert_one_line(self.train(*rows[:-1], "cuda:99", expect=1), "cuda:99")
