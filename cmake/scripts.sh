@@ -10,6 +10,7 @@ build_packages=(
   dataset-fashion-mnist
 )
 check_packages=(clang-format-16 clang-tidy-16)
+fuzz_packages=(clang-16 libclang-rt-16-dev)
 
 installed() { [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]; }
 

@@ -22,6 +22,7 @@ using nlohmann::json;
 constexpr int format_version = 3;
 constexpr const char* attribute_name = "penstock";
 constexpr const char* checksum_name = "penstock_checksum";  // of the attribute's text, which has those of the datasets
+constexpr const char* lacks_a_value = "its attribute 'penstock' lacks a value; the file is damaged";
 constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 
 json to_json(const metrics& m) {
@@ -210,7 +211,9 @@ predictor_options read_model(const std::filesystem::path& file) {
                                       : prediction::output;
     return options;
   } catch (const json::exception&) {
-    refuse(file, "its attribute 'penstock' lacks a value; the file is damaged");
+    refuse(file, lacks_a_value);
+  } catch (const std::invalid_argument& e) {
+    refuse(file, e.what());  // a name that this version does not know
   }
 }
 
@@ -219,7 +222,11 @@ input_statistics load_weights(const std::filesystem::path& file, const mlp_optio
   const predictor_options there = read_model(file);
   if (!(there.model == model))
     refuse(file, fmt::format("its model is {}, and this one {}", to_text(there.model), to_text(model)));
-  return read_items(file, read_attributes(file), items, model.inputs, write);
+  try {
+    return read_items(file, read_attributes(file), items, model.inputs, write);
+  } catch (const json::exception&) {
+    refuse(file, lacks_a_value);
+  }
 }
 
 void save_checkpoint(const std::filesystem::path& file, learner& from, const trainer_options& options,
@@ -288,7 +295,7 @@ position load_checkpoint(const std::filesystem::path& file, learner& to, const t
     to.set_progress(progress);
     return at;
   } catch (const json::exception&) {
-    refuse(file, "its attribute 'penstock' lacks a value; the file is damaged");
+    refuse(file, lacks_a_value);
   }
 }
 

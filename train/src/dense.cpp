@@ -29,7 +29,7 @@ void dense<S>::bind(const S* parameters, T* gradients, T*) {
   weight_ = parameters;
   bias_ = parameters + outputs_ * inputs_;
   weight_gradient_ = gradients;
-  bias_gradient_ = gradients + outputs_ * inputs_;
+  bias_gradient_ = gradients != nullptr ? gradients + outputs_ * inputs_ : nullptr;
 }
 
 template <class S>

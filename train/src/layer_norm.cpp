@@ -17,7 +17,7 @@ void layer_norm<S>::bind(const S* parameters, T* gradients, T* scratch) {
   weight_ = parameters;
   bias_ = parameters + width_;
   weight_gradient_ = gradients;
-  bias_gradient_ = gradients + width_;
+  bias_gradient_ = gradients != nullptr ? gradients + width_ : nullptr;
   statistics_ = scratch;
 }
 

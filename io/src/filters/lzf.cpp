@@ -53,7 +53,8 @@ class lzf final : public decoder {
     } else if (distance == 1) {
       std::memset(to, static_cast<int>(to[-1]), length);
     } else {
-      for (std::size_t i = 0; i < length; ++i) to[i] = to[i - distance];
+      const std::byte* from = to - distance;
+      for (std::size_t i = 0; i < length; ++i) to[i] = from[i];
     }
   }
 };
