@@ -2,6 +2,7 @@
 
 #include <penstock/io/error.hpp>
 
+#include <cerrno>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -35,7 +36,9 @@ decltype(auto) with_context(const error_context& context, F&& f) {
     full.hdf5 = e.hdf5;
     throw error(e.what(), std::move(full));
   } catch (const std::bad_alloc&) {
-    throw error("there is not enough host memory for it", context);
+    error_context full = context;
+    full.system = ENOMEM;
+    throw error("there is not enough host memory for it", std::move(full));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 #include <stdexcept>
 
 namespace penstock::io {
@@ -70,6 +71,9 @@ void row_reader::impl::reserve(const read_resources& resources) {
   if (resources.concurrency == 0)
     throw std::invalid_argument("read_resources::concurrency is 0; one read at a time is the least");
   with_context(place(segments.front().where, {}), [&] {
+    if (world.faults)
+      for (const memory_item& item : memory(resources))
+        if (world.faults->before(fault_site::allocate_host, item.name, 0, item.bytes).error != 0) throw std::bad_alloc();
     scratches = std::make_unique<scratch_pool>(resources.concurrency, needs.scratch);
     const auto slots = cache_slots(resources);
     world.cache = slots > 0 ? std::make_unique<chunk_cache>(slots, needs.chunk_bytes) : nullptr;

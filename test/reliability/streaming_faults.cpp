@@ -12,8 +12,10 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <optional>
 #include <stdexcept>
+#include <thread>
 
 namespace pp = penstock::pipeline;
 namespace gpu = penstock::gpu;
@@ -26,6 +28,7 @@ namespace {
 constexpr std::uint64_t file_rows = 1500;
 const gpu::budget enough{.device_bytes = 8_MiB, .pinned_bytes = 4_MiB, .host_bytes = 64_MiB};
 const auto every_device = data::make(devices());
+constexpr std::chrono::milliseconds stall{30};  // the other stages run dry meanwhile
 
 /// What user code does at its n-th call.
 struct user_code {
@@ -143,6 +146,16 @@ BOOST_DATA_TEST_CASE(memory_that_is_refused_is_an_error_that_names_it, every_dev
   // On the host nothing is copied, and a slot is device memory.
   if (name != "host") refused("pinned memory", penstock::fault_site::allocate_pinned, "pinned slab");
   refused("device memory", penstock::fault_site::allocate_device, "device slab");
+  try_seam(name, "host memory", "allocation refused",
+           std::make_shared<nth_use>(penstock::fault_site::allocate_host, penstock::fault{.error = ENOMEM}),
+           [](const outcome& how) { return how.name == "io::error" && how.says(".h5") && how.says("host memory"); });
+}
+
+BOOST_DATA_TEST_CASE(a_use_that_takes_its_time_changes_nothing, every_device, name) {
+  const penstock::fault slow{.delay = stall};
+  try_seam(name, "read", "stalls", std::make_shared<nth_use>(penstock::fault_site::read_file, slow), is_right);
+  try_seam(name, "copy, gather, publish, consume", "stalls",
+           std::make_shared<nth_use>(penstock::fault_site::cuda_call, slow), is_right);
 }
 
 BOOST_DATA_TEST_CASE(a_call_of_the_driver_that_fails_is_an_error_that_names_it, every_device, name) {
@@ -196,6 +209,13 @@ BOOST_DATA_TEST_CASE(user_code_that_throws_ends_the_epoch_with_its_sentence, eve
   try_user_code(name, &world::device, "device transform", "throws", tire, stage_error("normalise"));
   try_user_code(name, &world::consumer, "consumer", "throws", tire,
                 [](const outcome& how) { return how.name == "std::exception" && how.sentence == "it is tired"; });
+}
+
+BOOST_DATA_TEST_CASE(user_code_that_takes_its_time_changes_nothing, every_device, name) {
+  const auto sleep = [] { std::this_thread::sleep_for(stall); };
+  try_user_code(name, &world::host, "host transform", "stalls", sleep, is_right);
+  try_user_code(name, &world::device, "device transform", "stalls", sleep, is_right);
+  try_user_code(name, &world::consumer, "consumer", "stalls", sleep, is_right);
 }
 
 BOOST_DATA_TEST_CASE(a_stage_that_stalls_does_not_keep_a_stop_from_the_consumer, every_device, name) {
