@@ -23,12 +23,23 @@ extern "C" void on_signal(int number) {
   errno = before;
 }
 
-void handle(void (*handler)(int)) {
-  struct sigaction action {};
-  action.sa_handler = handler;
-  action.sa_flags = SA_RESTART;
-  sigemptyset(&action.sa_mask);
-  for (const int number : {SIGINT, SIGTERM}) ::sigaction(number, &action, nullptr);
+constexpr int stopping[] = {SIGINT, SIGTERM, SIGHUP};
+
+/// What is ignored stays so: nohup and shells ask for that.
+void handle() {
+  struct sigaction ours {
+  }, before{};
+  ours.sa_handler = on_signal;
+  ours.sa_flags = SA_RESTART;
+  sigemptyset(&ours.sa_mask);
+  for (const int number : stopping)
+    if (::sigaction(number, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) ::sigaction(number, &ours, nullptr);
+}
+
+void handle_no_longer() {
+  struct sigaction before {};
+  for (const int number : stopping)
+    if (::sigaction(number, nullptr, &before) == 0 && before.sa_handler == on_signal) ::signal(number, SIG_DFL);
 }
 
 }  // namespace
@@ -38,11 +49,11 @@ stop_on_signal::stop_on_signal() {
   write_end = pipe_[1];
   taken = 0;
   thread_ = std::thread([this] { wait(); });
-  handle(on_signal);
+  handle();
 }
 
 stop_on_signal::~stop_on_signal() {
-  handle(SIG_DFL);
+  handle_no_longer();
   const unsigned char over = 0;
   [[maybe_unused]] const auto written = ::write(pipe_[1], &over, 1);
   thread_.join();

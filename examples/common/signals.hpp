@@ -6,8 +6,8 @@
 
 namespace examples {
 
-/// Turns the first SIGINT or SIGTERM into a stop request while it lives; a second one ends the program at once. At most
-/// one at a time.
+/// Turns the first SIGINT, SIGTERM or SIGHUP into a stop request while it lives; a second one ends the program at once.
+/// Those that the program was started to ignore stay ignored. At most one at a time.
 class stop_on_signal {
  public:
   stop_on_signal();

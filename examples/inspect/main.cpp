@@ -14,6 +14,7 @@
 
 #include "../common/program.hpp"
 #include "digest.hpp"
+#include "isolated.hpp"
 #include "table.hpp"
 
 namespace {
@@ -22,7 +23,7 @@ namespace io = penstock::io;
 
 struct options {
   std::string file, dataset, json;
-  bool digest = false;
+  bool digest = false, isolated = false;
 };
 
 /// One dataset for programs.
@@ -60,6 +61,7 @@ nlohmann::json as_utf8(const nlohmann::json& value) {
 void inspect(const options& o) {
   if (o.digest && o.json.empty())
     throw std::invalid_argument("--digest goes with --json FILE, where the digests are written");
+  if (o.isolated) examples::go_on_in_child(o.file);
   const io::file file(o.file);
   examples::check_output("--json", o.json, {o.file});
   const auto datasets = o.dataset.empty() ? file.datasets() : std::vector{file.describe(o.dataset)};
@@ -80,5 +82,8 @@ int main(int argc, char** argv) {
   app.add_option("DATASET", o.dataset, "Path of one dataset in it; all without it");
   app.add_option("--json", o.json, "Write the description to this file, as JSON");
   app.add_flag("--digest", o.digest, "Read every dataset, and add the crc32 of its elements to the JSON");
+  app.add_flag(
+      "--isolated", o.isolated,
+      "Open the file in a child process, for files from strangers: should libhdf5 crash on it, that is a message");
   return examples::run_program(app, argc, argv, [&] { inspect(o); });
 }

@@ -1,5 +1,7 @@
+#include "descriptor.hpp"
 #include "native_type.hpp"
 #include "open_hdf5.hpp"
+#include "stale_files.hpp"
 #include "write_driver.hpp"
 
 #include <penstock/io/error.hpp>
@@ -73,6 +75,7 @@ int sync_to_disk(const fs::path& path, int flags) {
 struct writer::impl {
   fs::path path;
   fs::path temporary;
+  descriptor lock;  ///< of the temporary file: it is being written
   fault_seam faults;
   write_outcome outcome;
   file_id file;
@@ -140,14 +143,15 @@ void writer::impl::open() {
   if (fs::exists(path) && !fs::is_regular_file(path))
     throw failure("it is there and no regular file; name another file", EEXIST);
   // Created by the system first, exclusively: libhdf5's own message would not say why a folder refuses.
-  temporary = path;
-  temporary += fmt::format(".partial-{}", ::getpid());
-  const int descriptor = ::open(temporary.c_str(), O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0666);
-  if (descriptor < 0) {
+  remove_stale_files(path);
+  temporary = partial_name(path);
+  lock.reset(::open(temporary.c_str(), O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0666));
+  if (!lock) {
+    const int code = errno;
     temporary.clear();
-    refuse(errno);
+    refuse(code);
   }
-  ::close(descriptor);
+  lock_partial(lock.native());
   const library_guard guard;
   outcome = {.path = path.native(), .faults = faults, .error = 0};
   const property_id access = write_access(outcome);
@@ -247,6 +251,7 @@ void writer::impl::commit() {
   ask(fault_site::rename_file, 0, 0);
   if (::rename(temporary.c_str(), path.c_str()) != 0) refuse(errno);
   temporary.clear();
+  lock.reset();
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   // Some file systems do not sync folders; the file itself is safe by then.
   sync_to_disk(folder, O_RDONLY | O_DIRECTORY);

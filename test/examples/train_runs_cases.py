@@ -68,6 +68,9 @@ class train_runs(program_case):
     def test_sigterm_ends_cleanly_and_loses_nothing(self):
         self.check_signal(signal.SIGTERM)
 
+    def test_so_does_the_end_of_its_terminal(self):
+        self.check_signal(signal.SIGHUP)
+
     def test_a_terminal_shows_progress_and_a_file_plain_lines(self):
         arguments = [self.make_rows(rows=20000), "--epochs", 1, "--hidden", "256", "--batch-rows", 32]
         plain = self.run_program("penstock-train", *arguments).stdout

@@ -6,6 +6,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -153,6 +156,38 @@ BOOST_FIXTURE_TEST_CASE(a_failing_disk_leaves_no_file_under_the_final_name, fold
     });
     BOOST_TEST(files() == 0u);
   }
+}
+
+BOOST_FIXTURE_TEST_CASE(what_a_killed_writer_left_goes_with_the_next_one_of_that_name, folder) {
+  const pid_t gone = ::fork();
+  if (gone == 0) ::_exit(0);
+  ::waitpid(gone, nullptr, 0);
+  const auto left = [&](const std::string& name, pid_t process) {
+    const fs::path file = path / (name + ".partial-" + std::to_string(process));
+    std::ofstream(file) << "half";
+    return file;
+  };
+  const fs::path stale = left("b.h5", gone), alive = left("b.h5", ::getppid()), other = left("bb.h5", gone);
+  const fs::path no_number = path / "b.h5.partial-of-mine";
+  std::ofstream(no_number) << "half";
+  // On another machine that process may live, and hold a lock.
+  const int lock = ::open(stale.c_str(), O_RDONLY);
+  ::flock(lock, LOCK_SH);
+  { const io::writer to(path / "b.h5"); }
+  BOOST_TEST(fs::exists(stale));
+  ::close(lock);
+  { const io::writer to(path / "b.h5"); }
+  BOOST_TEST(!fs::exists(stale));
+  BOOST_TEST(fs::exists(alive));
+  BOOST_TEST(fs::exists(other));
+  BOOST_TEST(fs::exists(no_number));
+}
+
+BOOST_FIXTURE_TEST_CASE(a_writer_holds_a_lock_on_what_it_writes, folder) {
+  const io::writer to(path / "b.h5");
+  const int file = ::open((path / ("b.h5.partial-" + std::to_string(::getpid()))).c_str(), O_RDONLY);
+  BOOST_TEST(::flock(file, LOCK_EX | LOCK_NB) != 0);
+  ::close(file);
 }
 
 BOOST_FIXTURE_TEST_CASE(contradicting_arguments_are_refused, folder) {
