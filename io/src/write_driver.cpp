@@ -1,16 +1,13 @@
 #include "write_driver.hpp"
 
-#include "descriptor.hpp"
+#include "driver_file.hpp"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <memory>
-#include <tuple>
 
 namespace penstock::io {
 namespace {
@@ -20,18 +17,11 @@ struct driver_info {
   write_outcome* outcome;
 };
 
-/// What libhdf5 hands back to the driver; its own part comes first.
-struct driver_file {
-  H5FD_t library{};
-  descriptor fd;
+struct written_file : driver_file {
   write_outcome* outcome = nullptr;
-  dev_t device = 0;
-  ino_t inode = 0;
-  haddr_t allocated = 0, bytes = 0;
 };
 
-driver_file& of(H5FD_t* file) { return *reinterpret_cast<driver_file*>(file); }
-const driver_file& of(const H5FD_t* file) { return *reinterpret_cast<const driver_file*>(file); }
+written_file& of(H5FD_t* file) { return driver_file_of<written_file>(file); }
 
 H5FD_t* open_file(const char* name, unsigned flags, hid_t access, haddr_t) {
   const auto* info = static_cast<const driver_info*>(H5Pget_driver_info(access));
@@ -39,46 +29,18 @@ H5FD_t* open_file(const char* name, unsigned flags, hid_t access, haddr_t) {
   int how = flags & H5F_ACC_RDWR ? O_RDWR : O_RDONLY;
   if (flags & H5F_ACC_TRUNC) how |= O_TRUNC;
   if (flags & H5F_ACC_CREAT) how |= O_CREAT;
-  auto file = std::make_unique<driver_file>();
+  auto file = std::make_unique<written_file>();
   file->outcome = info->outcome;
-  file->fd.reset(::open(name, how | O_CLOEXEC, 0666));
-  struct stat status {};
-  if (!file->fd || ::fstat(file->fd.native(), &status) != 0) return nullptr;
-  file->device = status.st_dev;
-  file->inode = status.st_ino;
-  file->bytes = static_cast<haddr_t>(status.st_size);
+  if (!file->open(name, how)) return nullptr;
   return &file.release()->library;
 }
 
-herr_t close_file(H5FD_t* file) {
-  delete &of(file);
-  return 0;
-}
-
-int compare_files(const H5FD_t* a, const H5FD_t* b) {
-  const auto x = std::tuple(of(a).device, of(a).inode), y = std::tuple(of(b).device, of(b).inode);
-  return x < y ? -1 : x == y ? 0 : 1;
-}
-
 herr_t read_file(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, std::size_t bytes, void* buffer) {
-  auto* to = static_cast<char*>(buffer);
-  while (bytes > 0) {
-    const auto got = ::pread(of(file).fd.native(), to, bytes, static_cast<off_t>(address));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return -1;
-    if (got == 0) {  // past the end libhdf5's own drivers give zeros
-      std::memset(to, 0, bytes);
-      return 0;
-    }
-    to += got;
-    address += static_cast<haddr_t>(got);
-    bytes -= static_cast<std::size_t>(got);
-  }
-  return 0;
+  return read_driver_file(of(file), address, bytes, buffer);
 }
 
 /// What one write of the system takes, past signals; errno in `error` where it fails.
-std::size_t write_some(const driver_file& self, haddr_t address, std::size_t bytes, const char* from, int& error) {
+std::size_t write_some(const written_file& self, haddr_t address, std::size_t bytes, const char* from, int& error) {
   for (;;) {
     std::size_t wanted = bytes;
     if (const auto& faults = self.outcome->faults) {
@@ -116,31 +78,18 @@ herr_t truncate_file(H5FD_t* file, hid_t, hbool_t) {
 }
 
 H5FD_class_t driver_class() {
-  H5FD_class_t c{};
-#if H5_VERSION_GE(1, 13, 2)
-  c.version = H5FD_CLASS_VERSION;
-  c.value = static_cast<H5FD_class_value_t>(601);  // from 512 on: drivers that are not registered with the HDF Group
-#endif
-  c.name = "penstock-write";
-  c.maxaddr = haddr_t{1} << 62;
-  c.fc_degree = H5F_CLOSE_WEAK;
+  auto c = driver_class_of("penstock-write", 601);
   c.fapl_size = sizeof(driver_info);
   c.open = open_file;
-  c.close = close_file;
-  c.cmp = compare_files;
+  c.close = [](H5FD_t* file) -> herr_t { return delete &of(file), 0; };
   c.query = [](const H5FD_t*, unsigned long* flags) -> herr_t {
     *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
              H5FD_FEAT_AGGREGATE_SMALLDATA;
     return 0;
   };
-  c.get_eoa = [](const H5FD_t* file, H5FD_mem_t) { return of(file).allocated; };
-  c.set_eoa = [](H5FD_t* file, H5FD_mem_t, haddr_t end) -> herr_t { return of(file).allocated = end, 0; };
-  c.get_eof = [](const H5FD_t* file, H5FD_mem_t) { return of(file).bytes; };
   c.read = read_file;
   c.write = write_file;
   c.truncate = truncate_file;
-  const H5FD_mem_t kinds[] = H5FD_FLMAP_DICHOTOMY;
-  std::copy(std::begin(kinds), std::end(kinds), c.fl_map);
   return c;
 }
 
