@@ -18,12 +18,12 @@ hid_t predefined(type element) {
   }
 }
 
-/// A float of two bytes: the sign on top, then the exponent, then the mantissa with its leading 1 implied.
-void narrow(hid_t id, std::size_t exponent_bits, std::size_t bias) {
-  const std::size_t mantissa_bits = 15 - exponent_bits;
-  checked(H5Tset_fields(id, 15, mantissa_bits, exponent_bits, 0, mantissa_bits), "a 16-bit float cannot be described");
+/// Makes a float of two bytes out of a wider one.
+void narrow(hid_t id, const float_fields& f) {
+  checked(H5Tset_fields(id, f.sign, f.exponent, f.exponent_bits, f.mantissa, f.mantissa_bits),
+          "a 16-bit float cannot be described");
   checked(H5Tset_size(id, 2), "a 16-bit float cannot be described");
-  checked(H5Tset_ebias(id, bias), "a 16-bit float cannot be described");
+  checked(H5Tset_ebias(id, f.bias), "a 16-bit float cannot be described");
 }
 
 }  // namespace
@@ -31,8 +31,8 @@ void narrow(hid_t id, std::size_t exponent_bits, std::size_t bias) {
 type_id native_type(type element) {
   const library_guard guard;
   type_id id(checked(H5Tcopy(predefined(element)), "a type cannot be copied"));
-  if (element == type::float16) narrow(id.native(), 5, 15);
-  if (element == type::bfloat16) narrow(id.native(), 8, 127);
+  for (const auto& known : known_floats)
+    if (known.element == element && size_of(element) == 2) narrow(id.native(), known.fields);
   return id;
 }
 

@@ -79,22 +79,6 @@ void describe_string(value_type& value, hid_t t) {
                                                  : padding::none;
 }
 
-struct float_fields {
-  std::size_t sign = 0, exponent = 0, exponent_bits = 0, mantissa = 0, mantissa_bits = 0, bias = 0;
-  bool operator==(const float_fields&) const = default;
-};
-
-struct known_float {
-  type element;
-  float_fields fields;
-};
-// IEEE 754 binary16, binary32, binary64, and bfloat16, told apart by their fields: half and bfloat16 have the same
-// size.
-constexpr known_float known_floats[] = {{type::float16, {15, 10, 5, 0, 10, 15}},
-                                        {type::bfloat16, {15, 7, 8, 0, 7, 127}},
-                                        {type::float32, {31, 23, 8, 0, 23, 127}},
-                                        {type::float64, {63, 52, 11, 0, 52, 1023}}};
-
 /// x87's 80 bits in 16 bytes: no element type of ours, so given as bytes.
 void describe_long_double(value_type& value, hid_t t, const std::string& why) {
   describe_bytes(value, H5T_NATIVE_LDOUBLE, native_order == H5T_ORDER_LE ? "<f" : ">f");
