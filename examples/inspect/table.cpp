@@ -63,6 +63,14 @@ line line_of(const io::dataset_info& d) {
                                : "not read: " + printable(d.unreadable)};
 }
 
+/// Chunks that one row touches.
+double chunks_of_row(const io::dataset_info& d) {
+  double chunks = 1;
+  for (std::size_t k = 1; k < d.chunk_shape.size(); ++k)
+    chunks *= static_cast<double>(d.shape[k] / d.chunk_shape[k] + (d.shape[k] % d.chunk_shape[k] != 0));
+  return chunks;
+}
+
 }  // namespace
 
 double cost_of_row(const io::dataset_info& d) {
@@ -85,16 +93,18 @@ std::string advice(const io::dataset_info& d, const std::string& file) {
   constexpr double mebibyte = 1 << 20;
   const bool small = chunk < mebibyte / 64 && all > 16 * mebibyte;
   const bool costly = cost_of_row(d) * row_bytes > 8 * mebibyte;
-  if (!small && !costly) return {};
+  const double piece = product(d.chunk_shape, 1) * value_bytes;
+  const bool scattered = chunks_of_row(d) >= 16 && piece < 1024 && all > 16 * mebibyte;
+  if (!small && !costly && !scattered) return {};
+  const auto bytes = [](double b) { return penstock::format_bytes(static_cast<std::size_t>(b)); };
+  const auto why = costly  ? fmt::format("one row costs {} of decoded chunks", bytes(cost_of_row(d) * row_bytes))
+                   : small ? fmt::format("its chunks hold {} each", bytes(chunk))
+                           : fmt::format("one row lies in {} chunks, {} in each", chunks_of_row(d), bytes(piece));
 
   auto better = d.shape;
   better[0] = static_cast<std::uint64_t>(std::clamp(mebibyte / row_bytes, 1.0, static_cast<double>(d.shape[0])));
-  return fmt::format(
-      "{}: {}; chunks of whole rows read faster:\n  h5repack -l {} {} OUT.h5", printable(d.path),
-      costly ? fmt::format("one row costs {} of decoded chunks",
-                           penstock::format_bytes(static_cast<std::size_t>(cost_of_row(d) * row_bytes)))
-             : fmt::format("its chunks hold {} each", penstock::format_bytes(static_cast<std::size_t>(chunk))),
-      shell_quoted(fmt::format("{}:CHUNK={}", d.path, fmt::join(better, "x"))), shell_quoted(file));
+  return fmt::format("{}: {}; chunks of whole rows read faster:\n  h5repack -l {} {} OUT.h5", printable(d.path), why,
+                     shell_quoted(fmt::format("{}:CHUNK={}", d.path, fmt::join(better, "x"))), shell_quoted(file));
 }
 
 std::string table(const std::vector<io::dataset_info>& datasets, const std::string& file) {

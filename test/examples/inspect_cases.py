@@ -45,6 +45,14 @@ class inspect(program_case):
         self.assertEqual((plain["stored_bytes"], plain["row_cost"]), (values.size * 4, 1.0))
         self.assertIn("variable length", ragged["error"])
 
+    def test_advises_against_rows_that_are_scattered_over_many_chunks(self):
+        path = self.folder / "scattered.h5"
+        with h5py.File(path, "w") as file:
+            file.create_dataset("x", (100000, 1024), "f4", chunks=(7813, 8))
+        shown = self.run_program("penstock-inspect", path).stdout
+        self.assertIn("/x: one row lies in 128 chunks, 32 B in each", shown)
+        self.assertIn("h5repack -l '/x:CHUNK=256x1024'", shown)
+
     def test_advises_the_command_that_mends_a_bad_layout(self):
         path, mended = self.folder / "it's bad.h5", self.folder / "OUT.h5"
         with h5py.File(path, "w") as file:
