@@ -2,8 +2,9 @@
 """Writes the files that bars.py reads: the same float32 rows of 1024, stored in several ways, as dataset /x.
 
 Usage: make_rows.py FOLDER GIB KIND[,KIND...]   KINDs: whole, split, gzip, lzf, lz4 (with its plugin in HDF5_PLUGIN_PATH)
-Rows are sums of normal steps, rounded to 1/64: gzip-4 after shuffle shortens them to about half. FOLDER/KIND.json says
-the number of rows, the stored bytes, and the sum of all 32-bit words modulo 2^64, which is penstock-throughput's checksum.
+Files are of the format of HDF5 1.10, whichever h5py has. Rows are sums of normal steps, rounded to 1/64: gzip-4 after
+shuffle shortens them to 38 %. FOLDER/KIND.json says the number of rows, the stored bytes, and the sum of all 32-bit words
+modulo 2^64, which is penstock-throughput's checksum.
 """
 import json
 import multiprocessing
@@ -40,7 +41,7 @@ def write(folder, kind, gib):
     path = os.path.join(folder, kind + ".h5")
     rows = max(1, int(gib * 2**30 / (4 * columns * chunk_rows))) * chunk_rows
     checksum = 0
-    with h5py.File(path, "w", libver="latest") as f, ThreadPoolExecutor(os.cpu_count()) as pool:
+    with h5py.File(path, "w", libver=("v110", "v110")) as f, ThreadPoolExecutor(os.cpu_count()) as pool:
         d = f.create_dataset("x", (rows, columns), "<f4", **{"chunks": (chunk_rows, columns), **options[kind]})
         for row, block in blocks(rows):
             checksum += int(block.view("<u4").sum(dtype="u8"))
