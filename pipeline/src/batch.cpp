@@ -55,6 +55,10 @@ field_view batch::view(std::string_view name) const {
 
 std::vector<field_view> batch::fields() const { return lease_ ? lease_->views(ticket_) : std::vector<field_view>{}; }
 
+std::string_view batch::damage_mask() const noexcept {
+  return lease_ ? std::string_view(lease_->damage_mask()) : std::string_view();
+}
+
 std::vector<std::uint64_t> batch::row_ids() const {
   return lease_ ? lease_->row_ids(ticket_) : std::vector<std::uint64_t>{};
 }

@@ -40,6 +40,7 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   field_view view(std::uint64_t ticket, std::string_view name) const;
   std::vector<field_view> views(std::uint64_t ticket) const;
   std::vector<std::uint64_t> row_ids(std::uint64_t ticket) const;
+  const std::string& damage_mask() const noexcept { return on_->plan.damage_mask; }
 
  private:
   struct lent {

@@ -58,12 +58,43 @@ std::uint64_t block_reader::bytes_of(const block_place& place) const noexcept {
   return bytes;
 }
 
+/// Calls f(rows, where they go) for the block's rows of a host field: in its slot, or straight in the ring, in two
+/// parts where the block goes over its end.
+template <class F>
+void block_reader::for_each_part(std::size_t field, std::span<const extent> extents, const schedule& run,
+                                 std::uint64_t block, F f) const {
+  const std::size_t row_bytes = on_.fields.host[field].row_bytes();
+  if (on_.sizes.host_offsets[field] != none) {
+    std::byte* to = on_.slots.at(block) + on_.sizes.host_offsets[field];
+    for (const extent& e : extents) {
+      f(e, to);
+      to += e.count * row_bytes;
+    }
+    return;
+  }
+  const gpu::row_ring& ring = on_.rings[on_.fields.conversions[on_.conversion_from(field)].to];
+  std::uint64_t position = run.ring_position(run.block(block));
+  for (const extent& e : extents)
+    for (std::uint64_t done = 0; done < e.count;) {
+      const std::uint64_t n = ring.contiguous(position, e.count - done);
+      f(extent{e.first + done, n}, ring.at(position));
+      done += n, position += n;
+    }
+}
+
 void block_reader::read(const schedule& run, std::uint64_t block) const {
   const block_place place = run.block(block);
   const std::vector<extent> extents = rows_read(on_.rows, place);
   try {
+    std::vector<extent> skipped;
     for (std::size_t field = 0; field < on_.fields.host.size(); ++field)
-      if (on_.fields.host[field].reader != none) read_field(field, extents, run, block, place);
+      if (on_.fields.host[field].reader != none) read_field(field, extents, run, block, skipped);
+    if (on_.damage) {
+      const type element = on_.fields.host[on_.fields.damage_mask].element;
+      skipped = joined(std::move(skipped));
+      for_each_part(on_.fields.damage_mask, extents, run, block,
+                    [&](extent rows, std::byte* to) { write_mask(rows, skipped, element, to); });
+    }
     if (on_.fields.host_row_ids != none) {
       auto* id =
           reinterpret_cast<std::uint64_t*>(on_.slots.at(block) + on_.sizes.host_offsets[on_.fields.host_row_ids]);
@@ -76,30 +107,18 @@ void block_reader::read(const schedule& run, std::uint64_t block) const {
 }
 
 void block_reader::read_field(std::size_t field, std::span<const extent> extents, const schedule& run,
-                              std::uint64_t block, const block_place& place) const {
+                              std::uint64_t block, std::vector<extent>& skipped) const {
   const host_field& what = on_.fields.host[field];
   const io::row_reader& reader = on_.readers[what.reader];
-  const std::size_t row_bytes = what.row_bytes();
   const bool swaps = what.swapped && on_.fields.swapped_by_reader;
-  if (on_.sizes.host_offsets[field] != none) {
-    std::byte* to = on_.slots.at(block) + on_.sizes.host_offsets[field];
-    for (const extent& e : extents) {
-      reader.read(e.first, e.count, {to, e.count * row_bytes});
-      to += e.count * row_bytes;
-    }
-    if (swaps) swap_bytes({to - place.rows * row_bytes, place.rows * row_bytes}, size_of(what.element));
-    return;
-  }
-  // Straight into the ring, in two reads where the block goes over its end.
-  const gpu::row_ring& ring = on_.rings[on_.fields.conversions[on_.conversion_from(field)].to];
-  std::uint64_t position = run.ring_position(place);
-  for (const extent& e : extents)
-    for (std::uint64_t done = 0; done < e.count;) {
-      const std::uint64_t n = ring.contiguous(position, e.count - done);
-      reader.read(e.first + done, n, {ring.at(position), n * row_bytes});
-      if (swaps) swap_bytes({ring.at(position), n * row_bytes}, size_of(what.element));
-      done += n, position += n;
-    }
+  for_each_part(field, extents, run, block, [&](extent rows, std::byte* to) {
+    const std::span<std::byte> out{to, rows.count * what.row_bytes()};
+    if (on_.damage)
+      on_.damage->read(what.name, reader, rows, out, skipped);
+    else
+      reader.read(rows.first, rows.count, out);
+    if (swaps) swap_bytes(out, size_of(what.element));
+  });
 }
 
 std::vector<block_field> block_reader::fields_of(std::uint64_t block, std::span<const std::size_t> fields) const {

@@ -19,8 +19,12 @@ class block_reader {
   std::uint64_t bytes_of(const block_place& place) const noexcept;
 
  private:
+  /// Rows that the source's policy lets be left out are appended to `skipped`.
   void read_field(std::size_t field, std::span<const extent> extents, const schedule& run, std::uint64_t block,
-                  const block_place& place) const;
+                  std::vector<extent>& skipped) const;
+  template <class F>
+  void for_each_part(std::size_t field, std::span<const extent> extents, const schedule& run, std::uint64_t block,
+                     F f) const;
   std::vector<block_field> fields_of(std::uint64_t block, std::span<const std::size_t> fields) const;
 
   const ground& on_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "damage_log.hpp"
 #include "geometry.hpp"
 #include "wiring.hpp"
 
@@ -27,6 +28,7 @@ struct ground {
   std::vector<gpu::row_ring> rings;    ///< by device field; of one block where it is not in a batch
   gpu::slot_ring slots;                ///< addresses of blocks on the host
   gpu::slot_ring images;               ///< of their copies on the device; on the host, the slots
+  std::shared_ptr<damage_log> damage;  ///< null where damage ends the run
   const std::uint8_t* mask = nullptr;  ///< batch_rows ones, then batch_rows zeros, on the device
 
   gpu::device device() const noexcept { return memory->device(); }

@@ -184,6 +184,10 @@ pipeline_report make_report(const ground& on, statistics& count, double running_
   r.device_bytes = on.plan.ledger.total(gpu::memory_kind::device);
   r.pinned_bytes = on.plan.ledger.total(gpu::memory_kind::pinned);
   r.host_bytes = on.plan.ledger.total(gpu::memory_kind::host);
+  if (on.damage) {
+    r.damaged_row_count = on.damage->rows();
+    r.damaged = on.damage->list();
+  }
   r.fields = on.plan.field_reports;
   r.limits = limits;
   r.bottleneck = bottleneck_of(r);

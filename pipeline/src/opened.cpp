@@ -119,6 +119,7 @@ struct opened::impl {
     plan.threads = g.threads;
     plan.order = rows.description();
     plan.fields = shapes;
+    if (parts->from.damaged().policy == damage_policy::skip) plan.damage_mask = parts->from.damaged().mask;
     for (std::size_t i = 0; i < readers.size(); ++i) {
       const auto& segments = readers[i].segments();
       if (segments.empty()) continue;
@@ -198,6 +199,8 @@ pipeline opened::build(const pipeline_plan& plan, std::shared_ptr<gpu::memory> m
     const auto bytes = memory->at(kind::device, what.in_ring ? ring_item(what) : piece_item(on->fields, field));
     on->rings.emplace_back(bytes.data(), what.in_ring ? plan.ring_rows : plan.block_rows, what.row_bytes());
   }
+  if (impl_->parts->from.damaged().policy == damage_policy::skip)
+    on->damage = std::make_shared<damage_log>(impl_->parts->from.damaged());
   const bool host = plan.device.is_host();
   if (plan.slots)
     on->slots = {host && task.pooled ? memory->at(kind::device, pool_item) : memory->at(kind::pinned, slots_item),

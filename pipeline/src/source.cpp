@@ -27,4 +27,15 @@ source& source::select(selection which) & {
 
 source&& source::select(selection which) && { return std::move(select(std::move(which))); }
 
+source& source::damaged(damage_options options) & {
+  if (options.mask.empty()) throw std::invalid_argument("the mask of damaged rows needs a name");
+  if (options.as != type::float32 && options.as != type::float64 && options.as != type::uint8)
+    throw std::invalid_argument(
+        fmt::format("the mask of damaged rows is float32, float64 or uint8, not {}", name_of(options.as)));
+  damaged_ = std::move(options);
+  return *this;
+}
+
+source&& source::damaged(damage_options options) && { return std::move(damaged(std::move(options))); }
+
 }  // namespace penstock::pipeline

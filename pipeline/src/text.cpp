@@ -75,6 +75,10 @@ std::string to_text(const pipeline_report& r) {
          format_bytes(use.peak_bytes));
   if (r.failures) line("  {} failures", r.failures);
   for (const std::string& field : r.fields) line("  {}", field);
+  if (r.damaged_row_count > 0) line("  damaged rows left out: {}", r.damaged_row_count);
+  for (const damaged_rows& part : r.damaged)
+    line("    {}: rows {}-{}, {}:{} from row {}: {}", part.field, part.first, part.first + part.count - 1, part.file,
+         part.dataset, part.first_stored, part.why);
   line("  bottleneck: {}", r.bottleneck);
   return text;
 }

@@ -89,6 +89,17 @@ void add_row_ids(wiring& w, bool on_device) {
   w.conversions.push_back(convert(w, w.host_row_ids, w.device_row_ids, {}, false));
 }
 
+void add_damage_mask(wiring& w, const damage_options& options) {
+  if (std::any_of(w.host.begin(), w.host.end(), [&](const auto& field) { return field.name == options.mask; }))
+    throw std::invalid_argument(
+        fmt::format("the source has a field '{}'; give the mask of damaged rows another name", options.mask));
+  host_field mask;
+  mask.name = options.mask;
+  mask.element = options.as;
+  w.damage_mask = w.host.size();
+  w.host.push_back(std::move(mask));
+}
+
 }  // namespace
 
 wiring wire(const description::parts& parts, std::span<const stored_field> stored, bool host) {
@@ -106,6 +117,10 @@ wiring wire(const description::parts& parts, std::span<const stored_field> store
     field.swapped = stored[i].element.swapped;
     current.push_back(w.host.size());
     w.host.push_back(std::move(field));
+  }
+  if (parts.from.damaged().policy == damage_policy::skip) {
+    add_damage_mask(w, parts.from.damaged());
+    current.push_back(w.damage_mask);
   }
   w.host_transforms = chain(parts.host_transforms, w.host, current);
 

@@ -27,7 +27,7 @@ struct wired_field {
 
 /// A field in a block on the host.
 struct host_field : wired_field {
-  std::size_t reader = none;  ///< the reader that fills it; none: a transform, or the row numbers
+  std::size_t reader = none;  ///< the reader that fills it; none: a transform, row numbers or the mask
   bool swapped = false;       ///< arrives in the other byte order
   bool travels = false;       ///< goes on to the device
 };
@@ -65,6 +65,7 @@ struct wiring {
   std::vector<std::size_t> batch;     ///< device fields of a batch, in the order of the source, then as added
   std::size_t host_row_ids = none;    ///< host field that holds row numbers, where a transform may ask for them
   std::size_t device_row_ids = none;  ///< the same on the device
+  std::size_t damage_mask = none;     ///< host field that says which rows are intact, where damaged ones are left out
   bool swapped_by_reader = false;     ///< blocks are in native byte order: the host's own, or its transforms', work
 
   bool needs_device_work() const noexcept { return !device_transforms.empty(); }

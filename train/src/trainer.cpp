@@ -53,6 +53,18 @@ const void* values_of(const pipeline::batch& batch, const std::string& name, con
   return view.data;
 }
 
+/// The field of the rows' weights: where damaged rows are left out, the mask of those that are intact.
+std::string weights_in(const pipeline::batch& batch, const trainer_options& options) {
+  const std::string mask(batch.damage_mask());
+  if (mask.empty() || options.weight == mask) return options.weight;
+  if (!options.weight.empty())
+    throw std::invalid_argument(
+        fmt::format("the rows have weights ('{}'), and '{}' says which are damaged: let a transform multiply the two "
+                    "into '{}', and name that as the weights",
+                    options.weight, mask, mask));
+  return mask;
+}
+
 batch_rows rows_of(const pipeline::batch& batch, const trainer_options& options) {
   const stage_options& stage = options.stage;
   batch_rows rows{.x = inputs_of(batch, options),
@@ -62,7 +74,8 @@ batch_rows rows_of(const pipeline::batch& batch, const trainer_options& options)
   rows.targets = stage.targets == target::values
                      ? values_of(batch, options.label, stage, stage.model.outputs, "targets of the loss")
                      : batch.field<std::int32_t>(options.label);
-  if (!options.weight.empty()) rows.weights = values_of(batch, options.weight, stage, 1, "weights of rows");
+  if (const std::string weight = weights_in(batch, options); !weight.empty())
+    rows.weights = values_of(batch, weight, stage, 1, "weights of rows");
   return rows;
 }
 
@@ -86,6 +99,24 @@ std::string source_of(const pipeline::pipeline& data, const trainer_options& opt
   else
     places = {stored_in(data, options.x), stored_in(data, options.label)};
   return fmt::format("{} rows of {}, {}", data.rows(), fmt::join(places, " with "), data.row_order().description());
+}
+
+/// The valid rows of a batch, by their places in it, but for those that are damaged.
+std::vector<pipeline::extent> intact_rows(const pipeline::batch& batch,
+                                          const std::vector<pipeline::damaged_rows>& damaged) {
+  std::vector<pipeline::extent> intact;
+  const auto ids = batch.row_ids();
+  for (std::uint64_t place = 0; place < ids.size(); ++place) {
+    const bool left_out = std::any_of(damaged.begin(), damaged.end(), [&](const pipeline::damaged_rows& part) {
+      return ids[place] >= part.first && ids[place] - part.first < part.count;
+    });
+    if (left_out) continue;
+    if (!intact.empty() && intact.back().first + intact.back().count == place)
+      ++intact.back().count;
+    else
+      intact.push_back({place, 1});
+  }
+  return intact;
 }
 
 std::string bad_target(const stage_options& stage) {
@@ -151,12 +182,21 @@ void trainer::check(const train::progress& p, const pipeline::pipeline& data, co
     fail(options_.x, p.bad_loss, "the loss is not finite; lower the learning rate, or let such steps be skipped");
 }
 
+void trainer::observe(const pipeline::batch& batch, const pipeline::pipeline& data) {
+  const std::uint64_t first = batch.index() * options_.stage.rows;
+  const auto* x = static_cast<const std::byte*>(inputs_of(batch, options_));
+  const auto damaged = batch.damage_mask().empty() ? std::vector<pipeline::damaged_rows>() : data.report().damaged;
+  if (damaged.empty()) return stage().observe(x, batch.rows(), batch.valid_rows(), first);
+  for (const pipeline::extent& rows : intact_rows(batch, damaged))
+    stage().observe(x + rows.first * options_.stage.model.inputs * size_of(options_.stage.compute), rows.count,
+                    rows.count, first + rows.first);
+}
+
 void trainer::normalise_from(pipeline::pipeline& training, std::stop_token stop) {
   train::stage& stage = this->stage();
   stage.forget();
   auto range = training.epochs(position_.epoch, 1, {.stream = model_->stream(), .stop = stop});
-  while (const pipeline::batch batch = range.next())
-    stage.observe(inputs_of(batch, options_), batch.rows(), batch.valid_rows(), batch.index() * options_.stage.rows);
+  while (const pipeline::batch batch = range.next()) observe(batch, training);
   check(model_->progress(), training, "training set", position_.epoch);
   model_->reset();
   stage.set_normalisation(stage.observed());

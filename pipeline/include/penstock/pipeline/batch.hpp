@@ -43,6 +43,8 @@ class batch {
   /// rows() bytes on the device: 1 for a valid row, 0 for padding.
   const std::uint8_t* mask() const noexcept { return mask_; }
   /// The pipeline's own stream, where the consumer named none, ends with the pipeline.
+  /// The field that says which rows are intact, where the source leaves damaged ones out (damage_options); or empty.
+  std::string_view damage_mask() const noexcept;
   gpu::stream_ref stream() const noexcept { return stream_; }
 
   /// The rows of a field. Throws std::invalid_argument that names the fields there are, or the type it has.

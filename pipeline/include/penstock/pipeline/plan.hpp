@@ -35,8 +35,9 @@ struct pipeline_plan {
   std::size_t images = 0;  ///< device copies of slots: pool or staging; 0: none
   std::uint64_t ring_rows = 0;
   std::size_t threads = 0;
-  std::string order;                       ///< order::description()
-  std::vector<field_shape> fields;         ///< of a batch
+  std::string order;                ///< order::description()
+  std::vector<field_shape> fields;  ///< of a batch
+  std::string damage_mask;  ///< the field that says which rows are intact; empty where all are, or an error comes
   std::vector<std::string> field_reports;  ///< for people: each field's access path and reason
   gpu::ledger ledger;
 };

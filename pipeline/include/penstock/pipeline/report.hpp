@@ -1,5 +1,7 @@
 #pragma once
 
+#include <penstock/pipeline/damage.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
@@ -88,7 +90,9 @@ struct pipeline_report {
   std::size_t device_bytes = 0;  ///< planned, and allocated before the first batch
   std::size_t pinned_bytes = 0;
   std::size_t host_bytes = 0;
-  std::vector<std::string> fields;  ///< each field's access path and reason
+  std::uint64_t damaged_row_count = 0;  ///< of the source, left out so far
+  std::vector<damaged_rows> damaged;    ///< where they are, neighbours joined
+  std::vector<std::string> fields;      ///< each field's access path and reason
   machine_limits limits;
   std::string bottleneck;  ///< in a sentence
 };

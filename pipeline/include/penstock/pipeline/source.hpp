@@ -1,6 +1,7 @@
 #pragma once
 
 #include <penstock/io/location.hpp>
+#include <penstock/pipeline/damage.hpp>
 #include <penstock/pipeline/selection.hpp>
 #include <penstock/type.hpp>
 
@@ -45,13 +46,20 @@ class source {
   source& select(selection which) &;
   source&& select(selection which) &&;
 
+  /// What becomes of rows that are damaged where they are stored: source.damaged({.policy = damage_policy::skip}).
+  /// Throws std::invalid_argument for a mask without a name, or of another type than there are.
+  source& damaged(damage_options options) &;
+  source&& damaged(damage_options options) &&;
+
   const std::vector<field_description>& fields() const noexcept { return fields_; }
   /// Nothing: all rows.
   const std::optional<selection>& selected() const noexcept { return selected_; }
+  const damage_options& damaged() const noexcept { return damaged_; }
 
  private:
   std::vector<field_description> fields_;
   std::optional<selection> selected_;
+  damage_options damaged_;
 };
 
 }  // namespace penstock::pipeline

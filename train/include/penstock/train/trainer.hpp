@@ -18,6 +18,7 @@ namespace penstock::train {
 
 class learner;  // private: what the loop sees of a model
 
+/// Where the source leaves damaged rows out (pipeline::damage_options), its mask is the rows' weights.
 struct trainer_options {
   stage_options stage{};           ///< stage.rows: rows of the pipelines' batches
   std::size_t accumulate = 1;      ///< batches of one step; the last step of an epoch takes what is left
@@ -92,6 +93,7 @@ class trainer {
   train::stage& stage();
 
  private:
+  void observe(const pipeline::batch& batch, const pipeline::pipeline& data);
   void check(const train::progress& so_far, const pipeline::pipeline& data, const char* what,
              std::uint64_t epoch) const;
 
