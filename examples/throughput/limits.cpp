@@ -103,9 +103,8 @@ class block_reader {
   clock::time_point start_ = clock::now();
 };
 
-double measure_storage(const stream_request& request, std::span<std::byte> buffers, std::size_t block_bytes) {
-  const std::vector<open_file> files = open_files(request);
-  if (files.empty()) return 0;
+double read_once(const std::vector<open_file>& files, const stream_request& request, std::span<std::byte> buffers,
+                 std::size_t block_bytes) {
   block_reader reader(files, block_bytes);
   {
     std::vector<std::jthread> threads;
@@ -115,6 +114,17 @@ double measure_storage(const stream_request& request, std::span<std::byte> buffe
   if (reader.failed())
     throw std::runtime_error(fmt::format("{}: it could not be read to measure the storage's limit", request.file));
   return reader.bytes_per_second();
+}
+
+/// The best of a few passes: on all processors, and on those that readers take beside a device, which may be faster.
+double measure_storage(const stream_request& request, std::span<std::byte> buffers, std::size_t block_bytes) {
+  const std::vector<open_file> files = open_files(request);
+  if (files.empty()) return 0;
+  const std::size_t threads = buffers.size() / block_bytes, fewer = std::max<std::size_t>(1, threads * 3 / 4);
+  double best = 0;
+  for (const std::size_t n : {threads, fewer, threads, fewer})
+    best = std::max(best, read_once(files, request, buffers.first(n * block_bytes), block_bytes));
+  return best;
 }
 
 double measure_link(gpu::stream_ref stream, std::span<std::byte> pinned, std::span<std::byte> device) {
