@@ -26,14 +26,17 @@ from ._errors import (
 )
 from ._inspect import Dataset, inspect
 from ._loader import Epoch, Loader, RowPlace
-from ._order import Random, Sequential, Shuffled
+from ._map import Block
+from ._order import Balanced, Random, Sequential, Shuffled, Weighted
 from ._report import Plan, Report
 from ._source import Source
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Balanced",
     "Batch",
+    "Block",
     "BudgetError",
     "ClosedError",
     "DataError",
@@ -53,6 +56,7 @@ __all__ = [
     "Sequential",
     "Shuffled",
     "Source",
+    "Weighted",
     "has_cuda",
     "inspect",
 ]

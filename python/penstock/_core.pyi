@@ -24,8 +24,9 @@ class BatchHandle:
 class StreamLoader:
     def __init__(
         self,
-        fields: list[tuple[bytes, list[tuple[bytes, bytes]], str, float, float]],
+        fields: list[tuple[bytes, list[tuple[bytes, bytes]], str, dict[str, Any], int, list[tuple[int, int, int]]]],
         rows: list[tuple[Any, ...]],
+        maps: list[tuple[Any, ...]],
         order: tuple[Any, ...],
         options: dict[str, Any],
     ) -> None: ...

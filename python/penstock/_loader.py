@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, NamedTuple, TypeVar
 from . import _core
 from ._batch import Batch, stream_handle, torch_stream
 from ._errors import PipelineError
-from ._order import Order, Random, Sequential, Shuffled
+from ._order import ORDERS, Order, Sequential
 from ._report import Plan, Report
 from ._source import Source
 
@@ -39,7 +39,7 @@ class Loader:
 
     source          what to read
     batch_size      rows of a batch
-    order           Sequential(), Shuffled(seed=...) or Random(seed=...)
+    order           Sequential(), Shuffled(seed=...), Random(seed=...), Weighted(...) or Balanced(...)
     device          "cuda:0", "cuda" (the one with the most free memory), "host", "auto" (a GPU where there is one), or
                     a torch.device
     device_memory, pinned_memory, host_memory
@@ -54,6 +54,8 @@ class Loader:
     rank, world_size
                     this process, of so many that share the rows of each epoch; None: those of torch.distributed, where
                     it is initialised. All get the same number of batches: last is then "drop" or "pad"
+    shards          into how many parts the order is dealt, a multiple of world_size; None: world_size. Every world_size
+                    that divides it sees the same rows in each step, where all ranks' batches together are of one size
     poisoned        for finding mistakes: rows that were given back are overwritten with bytes 0xff (NaN, -1)
 
     Raises BudgetError (with the smallest budgets that would do), DataError, DeviceError, ValueError. One loop at a time;
@@ -76,12 +78,13 @@ class Loader:
         stream: Any = None,
         rank: int | None = None,
         world_size: int | None = None,
+        shards: int | None = None,
         poisoned: bool = False,
     ) -> None:
         if not isinstance(source, Source):
             raise TypeError(f"a loader reads a penstock.Source, not {type(source).__name__}")
-        if not isinstance(order, (Sequential, Shuffled, Random)):
-            raise TypeError(f"an order is Sequential(), Shuffled(...) or Random(...), not {order!r}")
+        if not isinstance(order, ORDERS):
+            raise TypeError(f"an order is one of {', '.join(kind.__name__ + '()' for kind in ORDERS)}, not {order!r}")
         if (rank is None) != (world_size is None):
             raise TypeError("rank and world_size are given together")
         if rank is None or world_size is None:
@@ -98,10 +101,11 @@ class Loader:
             "host_memory": _bytes("host_memory", host_memory),
             "rank": _count("rank", rank, 0),
             "world_size": _count("world_size", world_size, 1),
+            "shards": _count("shards", world_size if shards is None else shards, 1),
             "poisoned": bool(poisoned),
         }
         fields = [field.request() for field in source._fields]
-        self._core = _core.StreamLoader(fields, list(source._rows), order.request(), options)
+        self._core = _core.StreamLoader(fields, list(source._rows), list(source._maps), order.request(), options)
         self._sequential = isinstance(order, Sequential)
         self._process = os.getpid()
         self._stream = stream_handle(stream)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any, Union
 
@@ -45,7 +46,49 @@ class Random:
         return ("random", self.seed)
 
 
-Order = Union[Sequential, Shuffled, Random]
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """Rows drawn with repetition, each draw by itself: a row comes with probability weight / sum of the weights. `weights`
+    is a field of the source with one number in each row, or an array of them, one for each row of the source. `rows`: of an
+    epoch; 0: as many as take part. Read as Random is, at its price."""
+
+    weights: Any
+    seed: int = 0
+    rows: int = 0
+
+    def __post_init__(self) -> None:
+        _check(self, "seed", "rows")
+
+    def request(self) -> tuple[Any, ...]:
+        if isinstance(self.weights, str):
+            return ("weighted", self.seed, os.fsencode(self.weights), b"", self.rows)
+        import numpy
+
+        weights = numpy.asarray(self.weights, dtype=numpy.float64)
+        if weights.ndim != 1 or not weights.size:
+            raise ValueError("the weights of Weighted are a field's name, or one number for each row of the source")
+        return ("weighted", self.seed, b"", weights.tobytes(), self.rows)
+
+
+@dataclass(frozen=True)
+class Balanced:
+    """Rows drawn with repetition so that every class comes equally often: rounds in which each class comes once. `field`
+    holds the class of each row. `rows`: of an epoch; 0: as many as take part. Read as Random is, at its price."""
+
+    field: str = "label"
+    seed: int = 0
+    rows: int = 0
+
+    def __post_init__(self) -> None:
+        _check(self, "seed", "rows")
+
+    def request(self) -> tuple[Any, ...]:
+        return ("balanced", self.seed, os.fsencode(self.field), self.rows)
+
+
+Order = Union[Sequential, Shuffled, Random, Weighted, Balanced]
+#: what isinstance() takes
+ORDERS = (Sequential, Shuffled, Random, Weighted, Balanced)
 
 
 def _check(order: Any, *names: str) -> None:

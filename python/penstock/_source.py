@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, replace
-from typing import Any, Callable, Iterable, Sequence, Tuple, Union
+from typing import Any, Callable, Iterable, Mapping, Sequence, Tuple, Union
+
+from ._map import MapFunction
 
 #: "FILE:/DATASET", (FILE, DATASET), or a list of these, joined by row. FILE and DATASET may hold wildcards.
 Place = Union[str, Tuple[Union[str, "os.PathLike[str]"], str], Sequence[Any]]
@@ -17,10 +20,18 @@ class _Field:
     dtype: str = ""
     scale: float = 1.0
     shift: float = 0.0
+    netcdf: bool = False
+    masked: float = math.nan
+    allow_missing_sources: bool = False
+    around_page_cache: bool = False
+    row_axis: int = 0
+    region: tuple[tuple[int, int, int], ...] = ()
 
-    def request(self) -> tuple[bytes, list[tuple[bytes, bytes]], str, float, float]:
+    def request(self) -> tuple[bytes, list[tuple[bytes, bytes]], str, dict[str, Any], int, list[tuple[int, int, int]]]:
         places = [(os.fsencode(file), os.fsencode(dataset)) for file, dataset in self.places]
-        return os.fsencode(self.name), places, self.dtype, self.scale, self.shift
+        names = ("scale", "shift", "netcdf", "masked", "allow_missing_sources", "around_page_cache")
+        options = {name: getattr(self, name) for name in names}
+        return os.fsencode(self.name), places, self.dtype, options, self.row_axis, list(self.region)
 
 
 def _places(field: str, where: Any) -> Iterable[tuple[str, str]]:
@@ -55,13 +66,14 @@ class Source:
     joined one after another; files sort as people count ("part2" before "part10"). Immutable: methods return another
     Source."""
 
-    __slots__ = ("_fields", "_rows")
+    __slots__ = ("_fields", "_rows", "_maps")
 
     def __init__(self, **fields: Place) -> None:
         if not fields:
             raise ValueError("a source has at least one field: Source(x='file.h5:/x')")
         self._fields = tuple(_Field(name, tuple(_places(name, where))) for name, where in fields.items())
         self._rows: tuple[tuple[Any, ...], ...] = ()  # criteria that all hold, as the extension takes them
+        self._maps: tuple[tuple[Any, ...], ...] = ()  # likewise
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -80,6 +92,69 @@ class Source:
             scale, shift = factor if isinstance(factor, tuple) else (factor, 0.0)
             changes[name] = {"scale": float(scale), "shift": float(shift)}
         return self._with(changes)
+
+    def netcdf(self, *fields: str, masked: float = math.nan) -> Source:
+        """With netCDF's packing undone in these fields; in all, without names: `_FillValue` becomes `masked`, then
+        `scale_factor` and `add_offset` count. Rows are floats then, also on the link."""
+        return self._with({name: {"netcdf": True, "masked": float(masked)} for name in fields or self.fields})
+
+    def reading(
+        self, *fields: str, around_page_cache: bool | None = None, allow_missing_sources: bool | None = None
+    ) -> Source:
+        """How these fields' files are read; all, without names. `around_page_cache`: with O_DIRECT, for files that are
+        read once or are larger than memory. `allow_missing_sources`: rows of virtual datasets whose files are missing are
+        fill values, instead of an error."""
+        options = {"around_page_cache": around_page_cache, "allow_missing_sources": allow_missing_sources}
+        changes = {name: bool(value) for name, value in options.items() if value is not None}
+        return self._with({name: dict(changes) for name in fields or self.fields})
+
+    def rows_along(self, **axes: int) -> Source:
+        """The axis of a field's datasets that counts its rows, instead of the first; the others follow in their order."""
+        for name, axis in axes.items():
+            if isinstance(axis, bool) or not isinstance(axis, int) or axis < 0:
+                raise ValueError(f"the rows of '{name}' lie along an axis by its number, from 0 on, not {axis!r}")
+        return self._with({name: {"row_axis": axis} for name, axis in axes.items()})
+
+    def region(self, **parts: Mapping[int, slice | range]) -> Source:
+        """Parts of a field's other axes, by the axis' number in the dataset: region(x={1: slice(0, 32)})."""
+        changes = {}
+        for name, part in parts.items():
+            found = [(axis, *(_ranges(extent) or [(0, 0)])[0]) for axis, extent in part.items() if _is_range(name, extent)]
+            changes[name] = {"region": tuple(found)}
+        return self._with(changes)
+
+    def map(
+        self,
+        function: MapFunction,
+        *,
+        fields: Sequence[str] | None = None,
+        outputs: Mapping[str, tuple[Any, Sequence[int]]] | None = None,
+        name: str = "",
+        threads: int = 1,
+    ) -> Source:
+        """With a function that works on blocks of rows on the host, as they are stored and before they travel. It takes
+        a Block and returns new values, {"image": array}; None leaves all as it is.
+
+        fields      those that it sees; None: all. Each costs a copy
+        outputs     fields whose type or row shape it changes, and new ones: {"image": ("float32", (3, 32, 32))}
+        name        in reports and errors; the function's own without one
+        threads     blocks at once; the function must stand that
+
+        It runs on Penstock's threads with the GIL, so that pure Python in it holds up the loop. What it raises ends the
+        epoch with a PipelineError, whose __cause__ it is."""
+        if not callable(function):
+            raise TypeError(f"map() takes a function of a block, not {function!r}")
+        if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+            raise ValueError(f"threads is a whole number from 1 on, not {threads!r}")
+        known = {*self.fields, *(output[0] for of in self._maps for output in of[3])}
+        for wanted in fields or ():
+            if wanted not in known:
+                raise ValueError(f"the source has no field '{wanted}'; it has {', '.join(sorted(known))}")
+        made = [(out, _dtype_name(dtype), [int(n) for n in shape]) for out, (dtype, shape) in (outputs or {}).items()]
+        title = name or str(getattr(function, "__name__", "map"))
+        other = self._with({})
+        other._maps = (*self._maps, (title, function, None if fields is None else list(fields), made, threads))
+        return other
 
     def select(self, rows: Any) -> Source:
         """Only some rows, each once and in the order of their numbers: a slice or range (a step is not possible), a list
@@ -115,7 +190,7 @@ class Source:
             self._check(name)
         other = Source.__new__(Source)
         other._fields = tuple(replace(field, **changes.get(field.name, {})) for field in self._fields)
-        other._rows = self._rows
+        other._rows, other._maps = self._rows, self._maps
         return other
 
     def __repr__(self) -> str:
@@ -123,7 +198,9 @@ class Source:
         for field in self._fields:
             where = " + ".join(":".join(place) for place in field.places)
             parts.append(f"{field.name}={where}" + (f" as {field.dtype}" if field.dtype else ""))
-        return f"Source({', '.join(parts)}{', only some rows' if self._rows else ''})"
+        parts += ["only some rows"] if self._rows else []
+        parts += [f"mapped by {of[0]}" for of in self._maps]
+        return f"Source({', '.join(parts)})"
 
 
 def _ranges(rows: Any) -> list[tuple[int, int]] | None:
@@ -138,6 +215,12 @@ def _ranges(rows: Any) -> list[tuple[int, int]] | None:
             raise ValueError(f"rows are selected from a first one up to a last one, both from 0 on, not by {part!r}")
         ranges.append((first, end - first))
     return ranges
+
+
+def _is_range(field: str, extent: Any) -> bool:
+    if isinstance(extent, (slice, range)):
+        return True
+    raise TypeError(f"a region of '{field}' is {{axis: slice(first, end)}}, not {extent!r}")
 
 
 def _numbers(rows: Any) -> bytes:

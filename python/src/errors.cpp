@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include "row_maps.hpp"
+
 namespace penstock::python {
 namespace nb = nanobind;
 namespace {
@@ -62,6 +64,9 @@ void raise_of(const pipeline::error& e) {
     add_context(exception, cause.context());
   } catch (const gpu::error&) {
     exception = make("DeviceError", e);
+  } catch (const raised& cause) {
+    exception = make("PipelineError", e);
+    exception.attr("__cause__") = cause.exception();
   } catch (const std::exception&) {
     exception = make("PipelineError", e);
   }

@@ -8,6 +8,7 @@
 
 #include <penstock/config.hpp>
 
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "describe.hpp"
 #include "errors.hpp"
 #include "row_criteria.hpp"
+#include "row_maps.hpp"
 #include "stream_loader.hpp"
 
 namespace penstock::python {
@@ -26,16 +28,28 @@ std::string bytes_of(nb::handle object) {
   return {bytes.c_str(), bytes.size()};
 }
 
-/// (name, [(file or pattern, dataset), ...], type or "", scale, shift)
+/// (name, [(file or pattern, dataset), ...], type or "", options, row axis, [(axis, first, count), ...])
 field_request field_of(const nb::tuple& of) {
+  const auto options = nb::cast<nb::dict>(of[3]);
   field_request field{.name = bytes_of(of[0]),
                       .places = {},
                       .as = nb::cast<std::string>(of[2]),
-                      .scale = nb::cast<double>(of[3]),
-                      .shift = nb::cast<double>(of[4])};
+                      .options = {.scale = nb::cast<double>(options["scale"]),
+                                  .shift = nb::cast<double>(options["shift"]),
+                                  .netcdf = nb::cast<bool>(options["netcdf"]),
+                                  .masked = nb::cast<double>(options["masked"]),
+                                  .allow_missing_sources = nb::cast<bool>(options["allow_missing_sources"]),
+                                  .around_page_cache = nb::cast<bool>(options["around_page_cache"])},
+                      .row_axis = nb::cast<std::size_t>(of[4]),
+                      .region = {}};
   for (const nb::handle place : nb::cast<nb::list>(of[1])) {
     const auto pair = nb::cast<nb::tuple>(place);
     field.places.emplace_back(bytes_of(pair[0]), bytes_of(pair[1]));
+  }
+  for (const nb::handle part : nb::cast<nb::list>(of[5])) {
+    const auto range = nb::cast<nb::tuple>(part);
+    field.region.push_back(
+        {nb::cast<std::size_t>(range[0]), nb::cast<std::uint64_t>(range[1]), nb::cast<std::uint64_t>(range[2])});
   }
   return field;
 }
@@ -47,21 +61,36 @@ pipeline::last_batch last_of(const std::string& word) {
   throw std::invalid_argument("last is 'keep', 'drop' or 'pad', not '" + word + "'");
 }
 
-/// ("sequential",), ("shuffled", seed, run_rows, pool_rows) or ("random", seed)
+std::vector<double> doubles_of(nb::handle object) {
+  const auto bytes = nb::cast<nb::bytes>(object);
+  std::vector<double> values(bytes.size() / sizeof(double));
+  if (!values.empty()) std::memcpy(values.data(), bytes.c_str(), values.size() * sizeof(double));
+  return values;
+}
+
+/// ("sequential",), ("shuffled", seed, run_rows, pool_rows), ("random", seed), ("weighted", seed, field, weights as
+/// bytes of float64, rows) or ("balanced", seed, field, rows)
 pipeline::order_options order_of(const nb::tuple& of) {
   const auto number = [&](std::size_t n) { return nb::cast<std::uint64_t>(of[n]); };
   const auto kind = nb::cast<std::string>(of[0]);
   if (kind == "random") return pipeline::random{.seed = number(1)};
+  if (kind == "weighted")
+    return pipeline::weighted{
+        .seed = number(1), .field = bytes_of(of[2]), .weights = doubles_of(of[3]), .rows = number(4)};
+  if (kind == "balanced")
+    return pipeline::class_balanced{.seed = number(1), .field = bytes_of(of[2]), .rows = number(3)};
   if (kind == "shuffled") return pipeline::shuffled{.seed = number(1), .run_rows = number(2), .pool_rows = number(3)};
   return pipeline::sequential{};
 }
 
-loader_request request_of(const nb::list& fields, row_criteria& rows, const nb::tuple& order, const nb::dict& options) {
+loader_request request_of(const nb::list& fields, row_criteria& rows, const nb::list& maps, const nb::tuple& order,
+                          const nb::dict& options) {
   const auto number = [&](const char* name) { return nb::cast<std::size_t>(options[name]); };
   loader_request request{.fields = {},
                          .rows = rows.selection(),
+                         .maps = row_maps(maps),
                          .order = order_of(order),
-                         .shard = {.shards = number("world_size"), .rank = number("rank")},
+                         .shard = {.shards = number("shards"), .rank = number("rank"), .ranks = number("world_size")},
                          .batches = {.rows = number("batch_size"),
                                      .last = last_of(nb::cast<std::string>(options["last"])),
                                      .held = number("held"),
@@ -94,12 +123,12 @@ void bind_loader(nb::module_& m) {
   nb::class_<stream_loader>(m, "StreamLoader")
       .def(
           "__init__",
-          [](stream_loader* self, const nb::list& fields, const nb::list& rows, const nb::tuple& order,
-             const nb::dict& options) {
+          [](stream_loader* self, const nb::list& fields, const nb::list& rows, const nb::list& maps,
+             const nb::tuple& order, const nb::dict& options) {
             row_criteria criteria(rows);
-            new (self) stream_loader(request_of(fields, criteria, order, options));
+            new (self) stream_loader(request_of(fields, criteria, maps, order, options));
           },
-          nb::arg("fields"), nb::arg("rows"), nb::arg("order"), nb::arg("options"))
+          nb::arg("fields"), nb::arg("rows"), nb::arg("maps"), nb::arg("order"), nb::arg("options"))
       .def("refuse_child", &stream_loader::refuse_child)
       .def("begin", &stream_loader::begin, nb::arg("epoch"), nb::arg("batch"), nb::arg("stream").none())
       .def("next", &stream_loader::next)

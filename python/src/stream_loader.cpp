@@ -20,17 +20,23 @@ pipeline::source source_of(const loader_request& request) {
       auto found = io::datasets(pattern, dataset);
       std::move(found.begin(), found.end(), std::back_inserter(segments));
     }
-    pipeline::field_options options{.scale = field.scale, .shift = field.shift};
+    for (io::location& segment : segments) segment.row_axis = field.row_axis, segment.region = field.region;
+    pipeline::field_options options = field.options;
     if (!field.as.empty()) options.as = parse_type(field.as);
     source.field(field.name, std::move(segments), options);
   }
-  if (request.rows) source.select(*request.rows);
   return source;
 }
 
-pipeline::pipeline build(const loader_request& request) {
+pipeline::pipeline build(const loader_request& request, const row_maps& maps) {
   const nb::gil_scoped_release unlocked;
-  return (pipeline::read(source_of(request), request.order) | request.batches | request.shard | request.transport)
+  pipeline::source source = source_of(request);
+  std::vector<pipeline::host_transform> transforms;
+  if (!maps.empty()) transforms = maps.transforms(pipeline::read(source).open().fields());
+  if (request.rows) source.select(*request.rows);
+  auto description = pipeline::read(std::move(source), request.order);
+  for (pipeline::host_transform& one : transforms) description = std::move(description) | std::move(one);
+  return (std::move(description) | request.batches | request.shard | request.transport)
       .build(gpu::device::parse(request.device), request.budget);
 }
 
@@ -48,8 +54,11 @@ std::uint64_t epochs_of_run(std::uint64_t rows) {
 
 }  // namespace
 
-stream_loader::stream_loader(const loader_request& request)
-    : process_(getpid()), budget_(request.budget), pipeline_(std::make_unique<pipeline::pipeline>(build(request))) {}
+stream_loader::stream_loader(loader_request request)
+    : process_(getpid()),
+      budget_(request.budget),
+      maps_(std::move(request.maps)),
+      pipeline_(std::make_unique<pipeline::pipeline>(build(request, maps_))) {}
 
 stream_loader::turn::turn(const stream_loader& of) : of_(of) {
   if (of_.whose_turn_ == std::this_thread::get_id())
@@ -115,11 +124,14 @@ std::optional<batch_handle> stream_loader::next() {
 
 void stream_loader::close() {
   if (getpid() != process_) return;
-  const nb::gil_scoped_release unlocked;
-  stop_.request_stop();  // whoever waits for a batch lets go of the lock
-  const turn mine(*this);
-  range_.reset();
-  pipeline_.reset();
+  {
+    const nb::gil_scoped_release unlocked;
+    stop_.request_stop();  // whoever waits for a batch lets go of the lock
+    const turn mine(*this);
+    range_.reset();
+    pipeline_.reset();
+  }
+  maps_.let_go();
 }
 
 pipeline::pipeline_report stream_loader::report() const {

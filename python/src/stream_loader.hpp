@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "batch_handle.hpp"
+#include "row_maps.hpp"
 
 namespace penstock::python {
 
@@ -25,13 +26,15 @@ struct field_request {
   std::string name;
   std::vector<std::pair<std::string, std::string>> places;  ///< (file or pattern, dataset)
   std::string as;                                           ///< empty: as stored
-  double scale = 1;
-  double shift = 0;
+  pipeline::field_options options;                          ///< but for `as`
+  std::size_t row_axis = 0;
+  std::vector<io::axis_range> region;
 };
 
 struct loader_request {
   std::vector<field_request> fields;
   std::optional<pipeline::selection> rows;
+  row_maps maps;
   pipeline::order_options order;
   pipeline::shard_options shard;
   pipeline::batch_options batches;
@@ -44,7 +47,7 @@ struct loader_request {
 /// in a forked child, where its destructor leaves all as it is.
 class stream_loader {
  public:
-  explicit stream_loader(const loader_request& request);
+  explicit stream_loader(loader_request request);
   ~stream_loader();
   stream_loader(const stream_loader&) = delete;
   stream_loader& operator=(const stream_loader&) = delete;
@@ -85,6 +88,7 @@ class stream_loader {
   std::stop_source stop_;
   mutable std::mutex mutex_;
   mutable std::atomic<std::thread::id> whose_turn_{};
+  row_maps maps_;  ///< must outlive pipeline_
   std::unique_ptr<pipeline::pipeline> pipeline_;
   std::unique_ptr<pipeline::epoch_range> range_;  ///< must not outlive pipeline_
 };

@@ -158,3 +158,56 @@ def test_ranks_need_batches_of_the_same_number(make):
         make(rank=0, world_size=2)
     with pytest.raises(TypeError, match="together"):
         make(rank=0)
+
+
+def test_weights_decide_how_often_a_row_comes(make, source, labels_of):
+    weights = np.zeros(1000)
+    weights[[7, 900]] = 1, 3
+    found = labels_of(make(of=source, order=ps.Weighted(weights, seed=1, rows=4000)).epoch(0))
+    assert len(found) == 4000 and set(found) == {7, 900}
+    assert 2800 < (found == 900).sum() < 3200  # 3000, give or take 27 (one standard deviation)
+    by_field = labels_of(make(of=source, order=ps.Weighted("label", seed=1)).epoch(0))
+    assert len(by_field) == 1000 and 0 not in by_field
+    with pytest.raises(ValueError, match="one number for each row"):
+        make(order=ps.Weighted([[1.0]]))
+    with pytest.raises(ValueError):
+        make(order=ps.Weighted([1.0, 2.0]))
+
+
+def test_balanced_classes_come_equally_often(make, tmp_path, source):
+    import h5py
+
+    labels = np.zeros(1000, np.int64)
+    labels[:10], labels[10:13] = 1, 2
+    with h5py.File(tmp_path / "classes.h5", "w") as f:
+        f["v"] = labels
+    loader = make(100, of=ps.Source(label=f"{tmp_path}/classes.h5:/v"), order=ps.Balanced(seed=2, rows=3000))
+    found = np.concatenate([batch.numpy("label").copy() for batch in loader.epoch(0)])
+    assert np.bincount(found).tolist() == [1000] * 3
+
+
+@pytest.mark.parametrize("order", [ps.Sequential(), ps.Shuffled(seed=7), ps.Random(seed=7)])
+def test_steps_are_the_same_for_every_number_of_ranks(make, order):
+    def steps(world_size):
+        size = 48 // world_size
+        ranks = [make(size, order=order, last="pad", rank=r, world_size=world_size, shards=4) for r in range(world_size)]
+        return [sorted(row for batch in step for row in batch.row_ids()) for step in zip(*(l.epoch(1) for l in ranks))]
+
+    assert steps(1) == steps(2) == steps(4)
+    with pytest.raises(ValueError, match="shards|divide"):
+        make(last="pad", rank=0, world_size=3, shards=4)
+
+
+def test_a_state_can_be_loaded_while_arrays_live(make, labels_of):
+    loader = make(order=ps.Shuffled(seed=1))
+    whole = labels_of(loader.epoch(0))
+    loop = loader.epoch(0)
+    next(loop)
+    state = loader.state_dict()
+    kept = next(loop).numpy("label")
+    loader.load_state_dict(state)
+    with pytest.raises(ps.PipelineError, match=r"still held.*delete those \(del x\)"):
+        next(loader.epoch(0))
+    np.testing.assert_array_equal(kept, whole[64:128])
+    del kept
+    np.testing.assert_array_equal(labels_of(loader.epoch(0)), whole[64:])

@@ -1,0 +1,168 @@
+#include "row_maps.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+
+#include "errors.hpp"
+
+namespace penstock::python {
+namespace nb = nanobind;
+namespace {
+
+using shapes = std::vector<pipeline::field_shape>;
+
+/// "ValueError: what it says"
+std::string sentence_of(const nb::python_error& error) {
+  return nb::cast<std::string>(nb::str(error.type().attr("__name__"))) + ": " +
+         nb::cast<std::string>(nb::str(error.value()));
+}
+
+const pipeline::field_shape& find(const shapes& fields, std::string_view wanted) {
+  const auto found =
+      std::find_if(fields.begin(), fields.end(), [&](const auto& field) { return field.name == wanted; });
+  if (found == fields.end()) throw std::invalid_argument("there is no field '" + std::string(wanted) + "'");
+  return *found;
+}
+
+/// Lets later fields take the places of earlier ones with the same name.
+shapes with(shapes fields, const shapes& outputs) {
+  for (const auto& output : outputs) {
+    const auto place = std::find_if(fields.begin(), fields.end(), [&](const auto& f) { return f.name == output.name; });
+    if (place == fields.end())
+      fields.push_back(output);
+    else
+      *place = output;
+  }
+  return fields;
+}
+
+nb::tuple shape_of(const pipeline::field_shape& field, std::size_t rows) {
+  nb::list shape;
+  shape.append(rows);
+  for (const std::uint64_t extent : field.row_shape) shape.append(extent);
+  return nb::tuple(shape);
+}
+
+/// Name to (bytes or None, type, shape).
+nb::dict described(std::span<const pipeline::block_field> fields, const shapes& known, std::size_t rows,
+                   const std::optional<std::vector<std::string>>& only, bool with_values) {
+  nb::dict all;
+  for (const pipeline::block_field& field : fields) {
+    if (only && std::find(only->begin(), only->end(), field.name) == only->end()) continue;
+    nb::object values = nb::none();
+    if (with_values) values = nb::bytearray(reinterpret_cast<const char*>(field.data), rows * field.row_bytes);
+    all[name(field.name)] =
+        nb::make_tuple(values, text(name_of(field.element)), shape_of(find(known, field.name), rows));
+  }
+  return all;
+}
+
+class buffer {
+ public:
+  explicit buffer(nb::handle object) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+  }
+  ~buffer() { PyBuffer_Release(&view_); }
+  buffer(const buffer&) = delete;
+  buffer& operator=(const buffer&) = delete;
+  std::span<const std::byte> bytes() const noexcept {
+    return {static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
+  }
+
+ private:
+  Py_buffer view_{};
+};
+
+}  // namespace
+
+raised::raised(const nb::python_error& of)
+    : std::runtime_error(sentence_of(of)),
+      exception_(new nb::object(nb::borrow(of.value())), [](nb::object* exception) {
+        if (!Py_IsInitialized()) return;
+        const nb::gil_scoped_acquire locked;
+        delete exception;
+      }) {}
+
+struct row_maps::map {
+  std::string name;
+  nb::object function;  ///< none once it was let go
+  std::optional<std::vector<std::string>> fields;
+  shapes outputs;
+  std::size_t concurrency = 1;
+
+  /// `before`, `after`: shapes of the fields as they come in and go out.
+  void operator()(const pipeline::block& block, const shapes& before, const shapes& after) const {
+    const nb::gil_scoped_acquire locked;
+    if (!function) return;  // the loader is closed, and nobody waits for these rows
+    try {
+      call(block, before, after);
+    } catch (const nb::python_error& error) {
+      throw raised(error);
+    }
+  }
+
+ private:
+  void call(const pipeline::block& block, const shapes& before, const shapes& after) const {
+    const std::size_t rows = block.rows();
+    const nb::bytes ids(reinterpret_cast<const char*>(block.row_ids()), rows * sizeof(std::uint64_t));
+    nb::list declared;
+    for (const auto& output : outputs) declared.append(python::name(output.name));
+    const nb::object result = nb::module_::import_("penstock._map")
+                                  .attr("apply")(function, block.seed(), block.epoch(), ids,
+                                                 described(block.inputs(), before, rows, fields, true),
+                                                 described(block.outputs(), after, rows, {}, false), declared);
+    const auto made = nb::cast<nb::dict>(result);
+    for (const pipeline::block_field& output : block.outputs()) {
+      const nb::object field = python::name(output.name);
+      if (!made.contains(field)) continue;
+      const nb::object array = nb::borrow(made[field]);
+      const buffer values(array);
+      if (values.bytes().size() != rows * output.row_bytes)
+        throw std::runtime_error("field '" + std::string(output.name) + "' has another size than its block");
+      std::memcpy(output.data, values.bytes().data(), values.bytes().size());
+    }
+  }
+};
+
+row_maps::row_maps(const nb::list& maps) {
+  for (const nb::handle one : maps) {
+    const auto of = nb::cast<nb::tuple>(one);
+    auto made = std::make_shared<map>();
+    made->name = nb::cast<std::string>(of[0]);
+    made->function = of[1];
+    if (!of[2].is_none()) made->fields = nb::cast<std::vector<std::string>>(of[2]);
+    for (const nb::handle output : nb::cast<nb::list>(of[3])) {
+      const auto parts = nb::cast<nb::tuple>(output);
+      made->outputs.push_back({nb::cast<std::string>(parts[0]), parse_type(nb::cast<std::string>(parts[1])),
+                               nb::cast<std::vector<std::uint64_t>>(parts[2])});
+    }
+    made->concurrency = nb::cast<std::size_t>(of[4]);
+    maps_.push_back(std::move(made));
+  }
+}
+
+std::vector<pipeline::host_transform> row_maps::transforms(shapes fields) const {
+  std::vector<pipeline::host_transform> all;
+  for (const auto& one : maps_) {
+    if (one->fields)
+      for (const std::string& wanted : *one->fields) find(fields, wanted);
+    shapes after = with(fields, one->outputs);
+    all.push_back(pipeline::transform_host(
+        {.name = one->name, .concurrency = one->concurrency, .outputs = one->outputs},
+        [one, before = std::move(fields), after](const pipeline::block& block) { (*one)(block, before, after); }));
+    fields = std::move(after);
+  }
+  return all;
+}
+
+void row_maps::let_go() noexcept {
+  for (const auto& one : maps_) one->function.reset();
+}
+
+}  // namespace penstock::python

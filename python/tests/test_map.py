@@ -1,0 +1,130 @@
+"""Functions of the user's on blocks of rows."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import penstock as ps
+
+
+def test_a_function_changes_a_field_in_place(make, source, labels_of):
+    loader = make(of=source.map(lambda block: {"label": block["label"] * 2 + 1}, fields=["label"]))
+    np.testing.assert_array_equal(labels_of(loader.epoch(0)), np.arange(1000) * 2 + 1)
+
+
+def test_a_function_declares_what_it_puts_out(make, source, small):
+    def flatten(block):
+        return {"image": block["image"].reshape(len(block), 12) / np.float32(255), "ids": block.row_ids.astype(np.int64)}
+
+    mapped = source.map(flatten, fields=["image"], outputs={"image": (np.float32, [12]), "ids": ("int64", [])})
+    loader = make(of=mapped, order=ps.Shuffled(seed=4))
+    assert loader.fields["image"] == ("float32", (12,)) and loader.fields["ids"] == ("int64", ())
+    images = (np.arange(12000) % 251).reshape(1000, 12)
+    for batch in loader.epoch(0):
+        ids = batch.row_ids()
+        np.testing.assert_array_equal(batch.numpy("ids"), ids)
+        np.testing.assert_allclose(batch.numpy("image"), images[ids] / 255, rtol=1e-6)
+        np.testing.assert_array_equal(batch.numpy("label"), ids)
+
+
+def test_functions_are_chained_and_then_types_converted(make, source, labels_of):
+    mapped = source.astype(label="float32").map(lambda b: {"label": b["label"] + 1}, name="one").map(
+        lambda b: {"label": b["label"] * 10}, name="ten"
+    )
+    found = labels_of(make(of=mapped).epoch(0))
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, (np.arange(1000) + 1) * 10)
+    assert repr(mapped).endswith("mapped by one, mapped by ten)")
+
+
+def test_random_numbers_of_row_and_epoch_do_not_depend_on_the_transport(make, source, labels_of):
+    def noise(block):
+        draws = [np.random.default_rng((block.seed, block.epoch, int(row))).integers(1000) for row in block.row_ids]
+        return {"label": np.array(draws)}
+
+    mapped = source.map(noise, fields=["label"])
+    order = ps.Shuffled(seed=9)
+    one = make(of=mapped, order=order, block_bytes=4096, threads=1)
+    two = make(of=mapped, order=order, threads=4)
+    for epoch in (0, 1):
+        np.testing.assert_array_equal(labels_of(one.epoch(epoch)), labels_of(two.epoch(epoch)))
+
+
+def test_a_function_may_look_only(make, source, labels_of):
+    seen = []
+    loader = make(of=source.map(lambda block: seen.append((block.fields, len(block)))))
+    np.testing.assert_array_equal(labels_of(loader.epoch(0)), np.arange(1000))
+    assert seen[0][0] == ("x", "image", "label") and sum(rows for _, rows in seen) >= 1000
+
+
+def test_what_a_function_keeps_stays_as_it_is(make, source):
+    kept = []
+    with make(of=source.map(lambda block: kept.append((block.row_ids, block["label"])), fields=["label"])) as loader:
+        for _ in loader.epoch(0):
+            pass
+    gc.collect()
+    for ids, label in kept:
+        np.testing.assert_array_equal(ids, label)
+
+
+def test_what_a_function_raises_is_the_cause(make, source):
+    def fails(block):
+        if 500 in block.row_ids:
+            raise ZeroDivisionError("at 500")
+        return None
+
+    loader = make(of=source.map(fails, name="augment"))
+    with pytest.raises(ps.PipelineError, match="ZeroDivisionError: at 500") as caught:
+        for _ in loader.epoch(0):
+            pass
+    assert caught.value.stage == "augment" and isinstance(caught.value.__cause__, ZeroDivisionError)
+    with pytest.raises(ps.PipelineError):  # again, and no hang
+        list(loader.epoch(0))
+
+
+@pytest.mark.parametrize(
+    "made, sentence",
+    [
+        ({"label": np.zeros(3, np.int64)}, "'label' is int64"),
+        ({"label": np.zeros(1000, np.float64)}, "float64"),
+        ({"other": np.zeros(1000)}, "which is no field"),
+        (7, "returns a dict"),
+    ],
+)
+def test_values_that_do_not_fit_are_refused(make, source, made, sentence):
+    with pytest.raises(ps.PipelineError, match=sentence):
+        list(make(of=source.map(lambda block: made)).epoch(0))
+
+
+def test_an_output_that_is_not_returned_is_named(make, source):
+    with pytest.raises(ps.PipelineError, match="declares the output 'y', and returned nothing"):
+        list(make(of=source.map(lambda block: {}, outputs={"y": ("int8", ())})).epoch(0))
+
+
+def test_wrong_arguments_are_refused(make, source):
+    with pytest.raises(TypeError, match="a function of a block"):
+        source.map(3)
+    with pytest.raises(ValueError, match="no field 'y'"):
+        source.map(len, fields=["y"])
+    with pytest.raises(ValueError, match="threads"):
+        source.map(len, threads=0)
+    with pytest.raises(ValueError, match="float31"):
+        make(of=source.map(len, outputs={"y": ("float31", ())}))
+
+
+def test_a_closed_loader_lets_go_of_its_functions(make, source):
+    class Function:
+        def __call__(self, block):
+            return None
+
+    function = Function()
+    alive = weakref.ref(function)
+    loader = make(of=source.map(function))
+    next(loader.epoch(0))
+    loader.close()
+    del function, loader
+    source = make = None
+    gc.collect()
+    assert alive() is None

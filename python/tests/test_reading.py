@@ -1,0 +1,68 @@
+"""How a source's datasets are read: netCDF's packing, around the page cache, other axes, parts, missing files."""
+
+import h5py
+import numpy as np
+import pytest
+
+import penstock as ps
+
+
+def all_of(source, name="v", **options):
+    memory = {"device_memory": "8MiB", "pinned_memory": "8MiB", "host_memory": "64MiB"}
+    with ps.Loader(source, 7, device="host", **memory, **options) as loader:
+        return np.concatenate([batch.numpy(name).copy() for batch in loader.epoch(0)])
+
+
+def test_netcdf_s_packing_is_undone(tmp_path):
+    stored = np.arange(40, dtype=np.int16).reshape(20, 2)
+    stored[3, 1] = -999
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        v = f.create_dataset("v", data=stored)
+        v.attrs["_FillValue"], v.attrs["scale_factor"], v.attrs["add_offset"] = np.int16(-999), 0.5, 10.0
+        f["w"] = stored
+    source = ps.Source(v=f"{tmp_path}/a.h5:/v", w=f"{tmp_path}/a.h5:/w")
+    expected = stored * 0.5 + 10
+    expected[3, 1] = np.nan
+    np.testing.assert_allclose(all_of(source.netcdf("v")), expected)
+    np.testing.assert_array_equal(all_of(source.netcdf("v"), "w"), stored)
+    expected[3, 1] = -1
+    np.testing.assert_allclose(all_of(source.netcdf(masked=-1)), expected)
+    with pytest.raises(ValueError, match="no field 'y'"):
+        source.netcdf("y")
+
+
+def test_files_are_read_around_the_page_cache(small):
+    source = ps.Source(v=f"{small}:/x").reading(around_page_cache=True)
+    with h5py.File(small) as f:
+        np.testing.assert_array_equal(all_of(source), f["x"][:])
+
+
+def test_missing_files_of_a_virtual_dataset_are_refused_or_fill_values(tmp_path):
+    layout = h5py.VirtualLayout((20,), "i4")
+    with h5py.File(tmp_path / "part.h5", "w") as f:
+        f["v"] = np.arange(10, dtype="i4")
+    layout[:10] = h5py.VirtualSource(str(tmp_path / "part.h5"), "v", (10,))
+    layout[10:] = h5py.VirtualSource(str(tmp_path / "nothing.h5"), "v", (10,))
+    with h5py.File(tmp_path / "all.h5", "w") as f:
+        f.create_virtual_dataset("v", layout, fillvalue=-1)
+    source = ps.Source(v=f"{tmp_path}/all.h5:/v")
+    with pytest.raises(ps.DataError, match="nothing.h5"):
+        all_of(source)
+    found = all_of(source.reading("v", allow_missing_sources=True))
+    np.testing.assert_array_equal(found, [*range(10), *[-1] * 10])
+
+
+def test_rows_lie_along_another_axis_and_only_a_part_is_read(tmp_path):
+    values = np.arange(4 * 20 * 6).reshape(4, 20, 6)
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f.create_dataset("v", data=values, chunks=(2, 5, 3))
+    source = ps.Source(v=f"{tmp_path}/a.h5:/v").rows_along(v=1)
+    np.testing.assert_array_equal(all_of(source), values.transpose(1, 0, 2))
+    part = source.region(v={0: slice(1, 3), 2: range(2, 5)})
+    np.testing.assert_array_equal(all_of(part), values[1:3, :, 2:5].transpose(1, 0, 2))
+    with pytest.raises(ValueError, match="along an axis by its number"):
+        source.rows_along(v=-1)
+    with pytest.raises(TypeError, match="a region of 'v'"):
+        source.region(v={0: 3})
+    with pytest.raises((ValueError, ps.DataError), match="axis|region|extent"):
+        all_of(source.region(v={7: slice(0, 1)}))
