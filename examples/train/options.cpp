@@ -74,6 +74,11 @@ void add_model_options(CLI::App& app, train_options& o) {
                  "Keep the outputs of every so many layers only, and compute the others again; 0: keep all")
       ->check(at_least(0, most_counted))
       ->capture_default_str();
+  app.add_option("--floor-rows", o.floor_rows,
+                 "Rows of a batch below which activations are computed again, and then moments and activations wait in "
+                 "pinned memory, before batches become smaller")
+      ->check(at_least(1, most_counted))
+      ->capture_default_str();
   app.add_option(
          "--offload", o.offload,
          "What waits in pinned memory while it is not worked on: optimizer (its moments), activations, or both, "

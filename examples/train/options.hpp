@@ -3,6 +3,7 @@
 #include <penstock/bytes.hpp>
 #include <penstock/gpu/ledger.hpp>
 #include <penstock/pipeline/order.hpp>
+#include <penstock/train/levers.hpp>
 #include <penstock/train/optimizer.hpp>
 
 #include <CLI/CLI.hpp>
@@ -38,6 +39,7 @@ struct train_options {
   double label_smoothing = 0;
   std::string precision = "float32";
   std::size_t recompute = 0;
+  std::size_t floor_rows = penstock::train::default_floor_rows;
   std::vector<std::string> offload{};  ///< "optimizer", "activations"
   double clip_norm = 0;
   bool nesterov = false;

@@ -1,6 +1,7 @@
 #include "session.hpp"
 
 #include <penstock/io/error.hpp>
+#include <penstock/train/levers.hpp>
 
 #include <fmt/format.h>
 
@@ -13,8 +14,6 @@ namespace {
 namespace gpu = penstock::gpu;
 namespace train = penstock::train;
 using namespace penstock::literals;
-
-constexpr std::size_t least_batch_rows = 8;
 
 std::size_t elements_of(const penstock::pipeline::field_shape& field) {
   std::size_t elements = 1;
@@ -54,6 +53,15 @@ train::trainer_options trainer_of(const train_options& o, std::size_t inputs, st
   return {.stage = stage, .accumulate = o.accumulate, .schedule = schedule};
 }
 
+void print_largest(const train::stage_options& stage, const train::fits_budget& fits) {
+  constexpr std::size_t most = std::size_t{1} << 24;
+  const std::size_t rows = train::largest_rows(stage, fits, most);
+  fmt::print(
+      "the largest batches that fit{}: {} rows{}\n",
+      stage.recompute_layers != 0 || stage.offload.optimizer || stage.offload.activations ? " with these levers" : "",
+      rows, rows == most ? " and more" : "");
+}
+
 }  // namespace
 
 planned_session plan_session(const train_options& o, const training_data& data) {
@@ -71,27 +79,36 @@ planned_session plan_session(const train_options& o, const training_data& data) 
                     elements_of(testing->fields().front()), inputs),
         {.file = data.testing->x.front().file.string(), .dataset = data.testing->x.front().dataset});
   train::trainer_options trainer = trainer_of(o, inputs, data.outputs);
-  std::optional<gpu::budget_error> refused;  // of the batch that was asked for
-  for (;;) {
+  std::optional<train::memory_plan> plan;
+  std::optional<gpu::budget_error> refused, last;  // what was asked for, and the least that was tried
+  std::size_t opened_rows = o.batch_rows;
+  const auto fits = [&](const train::stage_options& stage) {
+    if (stage.rows != opened_rows) {
+      training = open_rows(data.training, stage.rows, o);
+      if (data.testing) testing = open_rows(*data.testing, stage.rows, o);
+      opened_rows = stage.rows;
+    }
     try {
-      auto plan = train::plan(device, o.budget, trainer.stage, training, testing ? &*testing : nullptr);
-      if (trainer.accumulate != o.accumulate)
-        fmt::print("batches of {} rows do not fit the budget: steps are made of {} batches of {} rows\n", o.batch_rows,
-                   trainer.accumulate, trainer.stage.rows);
-      return {device, std::move(trainer), std::move(plan), std::move(training), std::move(testing)};
+      plan = train::plan(device, o.budget, stage, training, testing ? &*testing : nullptr);
+      return true;
     } catch (const gpu::budget_error& e) {
       if (!refused) refused = e;
-      if (trainer.stage.rows % 2 != 0 || trainer.stage.rows <= least_batch_rows)
-        throw gpu::budget_error(
-            fmt::format("batches of {} rows do not fit the budget, and nor do {} of {} for one step", o.batch_rows,
-                        trainer.accumulate / o.accumulate, trainer.stage.rows),
-            refused->items(), refused->limits(), e.smallest());
+      last = e;
+      return false;
     }
-    trainer.stage.rows /= 2;
-    trainer.accumulate *= 2;
-    training = open_rows(data.training, trainer.stage.rows, o);
-    if (data.testing) testing = open_rows(*data.testing, trainer.stage.rows, o);
-  }
+  };
+  const auto step = train::fit_step(device, trainer.stage, fits, o.floor_rows);
+  if (!step)
+    throw gpu::budget_error(fmt::format("batches of {} rows do not fit the budget, and nor do smaller ones with every "
+                                        "lever",
+                                        o.batch_rows),
+                            refused->items(), refused->limits(), last->smallest());
+  for (const std::string& reason : step->reasons) fmt::print("{}\n", reason);
+  if (o.plan_only) print_largest(step->stage, fits);
+  fits(step->stage);  // opens and plans what was chosen, after what was tried last
+  trainer.stage = step->stage;
+  trainer.accumulate *= step->accumulate;
+  return {device, std::move(trainer), std::move(*plan), std::move(training), std::move(testing)};
 }
 
 }  // namespace examples

@@ -19,7 +19,8 @@ struct planned_session {
 };
 
 /// Plans a run within the budget. Where a batch of the wanted size does not fit, smaller ones are accumulated to the
-/// same step; gpu::budget_error where none does.
+/// same step, and other levers are pulled: see train::fit_step(). Prints which and why. Throws gpu::budget_error where
+/// nothing helps.
 planned_session plan_session(const train_options& o, const training_data& data);
 
 }  // namespace examples

@@ -47,7 +47,28 @@ class train(program_case):
         device = re.search(r"smallest budget that would do: device ([0-9]+KiB)", done.stderr)
         self.assertIsNotNone(device, done.stderr)
         plan = lambda bytes: ("penstock-train", path, "--batch-rows", 256, "--plan", "--device-memory", bytes)
-        self.assertIn("32 batches of 8 rows", self.run_program(*plan(device.group(1))).stdout)
+        self.assertIn("256 batches of 1 rows", self.run_program(*plan(device.group(1))).stdout)
+
+    def test_the_plan_says_which_levers_it_pulls_and_what_fits(self):
+        path = self.make_rows(rows=2000)
+        def plan(rows, device_memory, *more, expect=0):
+            return self.run_program("penstock-train", path, "--hidden", "128,128,128,128,128,128", "--batch-rows", rows,
+                                    "--plan", "--device-memory", device_memory, *more, expect=expect)  # fmt: skip
+        roomy = plan(512, "8MiB").stdout
+        self.assertNotIn("do not fit", roomy)
+        largest = int(re.search(r"the largest batches that fit: (\d+) rows", roomy).group(1))
+        self.assertGreater(largest, 512)
+        self.assertNotIn("do not fit", plan(largest, "8MiB").stdout)
+        self.assertIn(f"batches of {largest + 1} rows do not fit", plan(largest + 1, "8MiB").stdout)
+        smallest = re.search(r"smallest budget that would do: device ([0-9]+KiB)", plan(512, "9KiB", expect=1).stderr)
+        tight = plan(512, smallest.group(1)).stdout
+        words = "of every 2 layers one output is kept", "moments wait", "activations wait", "512 batches of 1 rows"
+        places = [tight.find(word) for word in words]
+        self.assertNotIn(-1, places, tight)
+        self.assertEqual(places, sorted(places))
+        self.assertIn("with these levers: 1 rows", tight)
+        # A floor of one row: smaller batches come before any other lever.
+        self.assertNotIn("one output", plan(512, "2400KiB", "--floor-rows", 1).stdout)
 
     def test_levers_change_the_plan_and_not_the_results(self):
         path, results = self.make_rows(rows=1000), self.folder / "results.json"
