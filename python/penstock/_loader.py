@@ -103,6 +103,7 @@ class Loader:
             "world_size": _count("world_size", world_size, 1),
             "shards": _count("shards", world_size if shards is None else shards, 1),
             "poisoned": bool(poisoned),
+            "damaged": source._damaged,
         }
         fields = [field.request() for field in source._fields]
         self._core = _core.StreamLoader(fields, list(source._rows), list(source._maps), order.request(), options)

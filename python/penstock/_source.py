@@ -66,7 +66,7 @@ class Source:
     joined one after another; files sort as people count ("part2" before "part10"). Immutable: methods return another
     Source."""
 
-    __slots__ = ("_fields", "_rows", "_maps")
+    __slots__ = ("_fields", "_rows", "_maps", "_damaged")
 
     def __init__(self, **fields: Place) -> None:
         if not fields:
@@ -74,6 +74,7 @@ class Source:
         self._fields = tuple(_Field(name, tuple(_places(name, where))) for name, where in fields.items())
         self._rows: tuple[tuple[Any, ...], ...] = ()  # criteria that all hold, as the extension takes them
         self._maps: tuple[tuple[Any, ...], ...] = ()  # likewise
+        self._damaged: tuple[int, str] | None = None  # (limit of rows, name of the mask)
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -107,6 +108,16 @@ class Source:
         options = {"around_page_cache": around_page_cache, "allow_missing_sources": allow_missing_sources}
         changes = {name: bool(value) for name, value in options.items() if value is not None}
         return self._with({name: dict(changes) for name in fields or self.fields})
+
+    def skip_damaged(self, *, limit_rows: int = 1000, mask: str = "intact") -> Source:
+        """With rows left out whose stored bytes cannot be read or decoded, up to `limit_rows` of the source; without it, the
+        first one ends the epoch. Batches have one more field, `mask`, float32: 0 for such a row, whose damaged fields are
+        zeros, and for padding; 1 for the others. Multiply the loss by it. The report lists the rows."""
+        if isinstance(limit_rows, bool) or not isinstance(limit_rows, int) or limit_rows < 0:
+            raise ValueError(f"limit_rows is a number from 0 on, not {limit_rows!r}")
+        other = self._with({})
+        other._damaged = (limit_rows, str(mask))
+        return other
 
     def rows_along(self, **axes: int) -> Source:
         """The axis of a field's datasets that counts its rows, instead of the first; the others follow in their order."""
@@ -190,7 +201,7 @@ class Source:
             self._check(name)
         other = Source.__new__(Source)
         other._fields = tuple(replace(field, **changes.get(field.name, {})) for field in self._fields)
-        other._rows, other._maps = self._rows, self._maps
+        other._rows, other._maps, other._damaged = self._rows, self._maps, self._damaged
         return other
 
     def __repr__(self) -> str:

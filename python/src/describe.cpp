@@ -38,6 +38,22 @@ nb::list ledger_of(const gpu::ledger& ledger) {
   return items;
 }
 
+nb::list damaged_of(const pipeline::pipeline_report& report) {
+  nb::list all;
+  for (const pipeline::damaged_rows& rows : report.damaged) {
+    nb::dict entry;
+    entry["field"] = text(rows.field);
+    entry["first"] = rows.first;
+    entry["count"] = rows.count;
+    entry["file"] = name(rows.file);
+    entry["dataset"] = name(rows.dataset);
+    entry["first_stored"] = rows.first_stored;
+    entry["why"] = text(rows.why);
+    all.append(entry);
+  }
+  return all;
+}
+
 nb::dict describe_dataset(const io::dataset_info& info) {
   nb::dict d;
   d["path"] = name(info.path);
@@ -114,6 +130,8 @@ nb::dict describe(const pipeline::pipeline_report& report) {
   d["pinned_bytes"] = report.pinned_bytes;
   d["host_bytes"] = report.host_bytes;
   d["fields"] = texts(report.fields);
+  d["damaged_row_count"] = report.damaged_row_count;
+  d["damaged"] = damaged_of(report);
   d["bottleneck"] = text(report.bottleneck);
   d["text"] = text(to_text(report));
   return d;

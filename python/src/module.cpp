@@ -89,6 +89,7 @@ loader_request request_of(const nb::list& fields, row_criteria& rows, const nb::
   loader_request request{.fields = {},
                          .rows = rows.selection(),
                          .maps = row_maps(maps),
+                         .damaged = std::nullopt,
                          .order = order_of(order),
                          .shard = {.shards = number("shards"), .rank = number("rank"), .ranks = number("world_size")},
                          .batches = {.rows = number("batch_size"),
@@ -100,6 +101,11 @@ loader_request request_of(const nb::list& fields, row_criteria& rows, const nb::
                          .budget = {.device_bytes = number("device_memory"),
                                     .pinned_bytes = number("pinned_memory"),
                                     .host_bytes = number("host_memory")}};
+  if (const nb::object damaged = options["damaged"]; !damaged.is_none()) {  // (limit of rows, name of the mask)
+    request.damaged = {.policy = pipeline::damage_policy::skip,
+                       .limit_rows = nb::cast<std::uint64_t>(damaged[0]),
+                       .mask = nb::cast<std::string>(damaged[1])};
+  }
   for (const nb::handle field : fields) request.fields.push_back(field_of(nb::cast<nb::tuple>(field)));
   return request;
 }

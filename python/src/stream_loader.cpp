@@ -34,6 +34,7 @@ pipeline::pipeline build(const loader_request& request, const row_maps& maps) {
   std::vector<pipeline::host_transform> transforms;
   if (!maps.empty()) transforms = maps.transforms(pipeline::read(source).open().fields());
   if (request.rows) source.select(*request.rows);
+  if (request.damaged) source.damaged(*request.damaged);
   auto description = pipeline::read(std::move(source), request.order);
   for (pipeline::host_transform& one : transforms) description = std::move(description) | std::move(one);
   return (std::move(description) | request.batches | request.shard | request.transport)

@@ -35,6 +35,7 @@ struct loader_request {
   std::vector<field_request> fields;
   std::optional<pipeline::selection> rows;
   row_maps maps;
+  std::optional<pipeline::damage_options> damaged;  ///< of rows that may be left out
   pipeline::order_options order;
   pipeline::shard_options shard;
   pipeline::batch_options batches;

@@ -66,3 +66,28 @@ def test_rows_lie_along_another_axis_and_only_a_part_is_read(tmp_path):
         source.region(v={0: 3})
     with pytest.raises((ValueError, ps.DataError), match="axis|region|extent"):
         all_of(source.region(v={7: slice(0, 1)}))
+
+
+def test_damaged_rows_are_left_out_where_the_source_says_so(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        v = f.create_dataset("v", data=np.arange(1, 101), chunks=(10,), compression="gzip")
+        broken = v.id.get_chunk_info(3)
+    with open(tmp_path / "a.h5", "r+b") as raw:
+        raw.seek(broken.byte_offset)
+        raw.write(bytes(broken.size))
+    source = ps.Source(v=f"{tmp_path}/a.h5:/v")
+    with pytest.raises(ps.DataError, match="a.h5"):
+        all_of(source)
+    expected = np.arange(1, 101)
+    expected[30:40] = 0
+    with ps.Loader(source.skip_damaged(), 100, device="host") as loader:
+        batch = next(loader.epoch(0))
+        np.testing.assert_array_equal(batch.numpy("v"), expected)
+        np.testing.assert_array_equal(batch.numpy("intact"), expected != 0)
+        report = loader.report().as_dict()
+    assert report["damaged_row_count"] == 10
+    assert [(d["first"], d["count"], d["dataset"]) for d in report["damaged"]] == [(30, 10, "/v")]
+    with pytest.raises(ps.PipelineError, match="a.h5:/v rows 30 to 39"):
+        all_of(source.skip_damaged(limit_rows=9))
+    with pytest.raises(ValueError, match="limit_rows"):
+        source.skip_damaged(limit_rows=-1)
