@@ -58,7 +58,8 @@ def h5py_feed(options, batch):
     data = Slices(options.file, options.dataset, options.labels)
     how = {"num_workers": options.workers, "pin_memory": options.device != "cpu"}
     if options.workers:
-        how |= {"prefetch_factor": 4, "persistent_workers": True}
+        ahead = 4 if batch * options.columns * 4 < 32 << 20 else 2  # batches travel through /dev/shm
+        how |= {"prefetch_factor": ahead, "persistent_workers": True}
     loader = DataLoader(data, sampler=BatchSampler(SequentialSampler(data), batch, True), batch_size=None, **how)
 
     def batches():

@@ -104,7 +104,7 @@ class Results:
         self.options = options
         self.row_bytes = 4 * options.columns
         self.values = {"torch": torch.__version__, "penstock": ps.__version__, "processors": len(os.sched_getaffinity(0))}
-        self.values |= {"options": {k: v for k, v in vars(options).items() if k != "json"}, "figures": []}
+        self.values |= {"options": {k: v for k, v in vars(options).items() if k != "json"}, "figures": [], "failures": []}
         if options.device != "cpu":
             self.values["device"] = torch.cuda.get_device_name(options.device)
 
@@ -148,8 +148,16 @@ def train(options, resident, precision, mode, batch, results):
         "h5py": lambda: feeds.h5py_feed(options, batch),
     }
     for feed in options.feeds:
-        with makers[feed]() as batches:
-            rates = windows(options, batches, step)
+        try:
+            with makers[feed]() as batches:
+                rates = windows(options, batches, step)
+        except RuntimeError as e:
+            if feed != "h5py":
+                raise
+            # Workers that are killed, mostly for a small /dev/shm: the other figures are worth having.
+            results.values["failures"].append({"feed": feed, "mode": mode, "batch": batch, "error": str(e)})
+            print(f"train {feed} {mode} batch {batch}: {e}", file=sys.stderr)
+            continue
         if not math.isfinite(step.loss.item()):
             raise SystemExit(f"the loss is {step.loss.item()} after training on {feed}")
         results.add("train", batch, rates, feed=feed, mode=mode, precision=precision)
