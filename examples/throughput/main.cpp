@@ -40,13 +40,12 @@ struct options {
   bool resident = false;
   bool report = false;
   std::string json, csv, plot;
+  std::vector<std::string> saved;
 };
 
 void add_source_options(CLI::App& app, options& o) {
-  app.add_option("FILE", o.file, "HDF5 file, or a quoted pattern of files that are read one after another")->required();
-  app.add_option("--dataset", o.datasets, "Path of a dataset; more than once for several")
-      ->required()
-      ->allow_extra_args(false);
+  app.add_option("FILE", o.file, "HDF5 file, or a quoted pattern of files that are read one after another");
+  app.add_option("--dataset", o.datasets, "Path of a dataset; more than once for several")->allow_extra_args(false);
   app.add_option("--batch-rows", o.batch_rows, "Batch sizes: 256,1024 or 32:16384 (each twice the one before)")
       ->capture_default_str();
   app.add_option("--device", o.device, "host, cuda, cuda:N, or auto: the best there is")->capture_default_str();
@@ -86,7 +85,11 @@ void add_timing_options(CLI::App& app, options& o) {
   app.add_flag("--report", o.report, "Show after each figure what the stages did and waited for");
   app.add_option("--json", o.json, "Write the results to this file");
   app.add_option("--csv", o.csv, "Write the results to this file, a line for each figure");
-  app.add_option("--plot", o.plot, "Draw GB/s against the batch size into this .svg or .png; takes gnuplot");
+  auto* plot =
+      app.add_option("--plot", o.plot, "Draw GB/s against the batch size into this .svg or .png; takes gnuplot");
+  app.add_option("--from", o.saved,
+                 "With --plot: draw what --json wrote in earlier runs, here or elsewhere; measure nothing")
+      ->needs(plot);
 }
 
 /// One dataset in one order.
@@ -171,6 +174,21 @@ void measure_all(const options& o) {
   if (!o.plot.empty()) examples::draw(o.plot, plot_of(all));
 }
 
+void draw_saved(const options& o) {
+  if (!o.file.empty() || !o.datasets.empty())
+    throw std::invalid_argument("--from draws what was measured before: without FILE and --dataset");
+  examples::check_plot("--plot", o.plot, {o.saved.begin(), o.saved.end()});
+  examples::draw(o.plot, plot_of(examples::saved_results(o.saved)));
+}
+
+void measure_or_draw(const options& o) {
+  if (!o.saved.empty()) return draw_saved(o);
+  if (o.file.empty() || o.datasets.empty())
+    throw std::invalid_argument(fmt::format("{} is missing: name a file and its datasets; --help shows what there is",
+                                            o.file.empty() ? "FILE" : "--dataset"));
+  measure_all(o);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -183,5 +201,5 @@ int main(int argc, char** argv) {
   add_source_options(app, o);
   add_transport_options(app, o);
   add_timing_options(app, o);
-  return examples::run_program(app, argc, argv, [&] { measure_all(o); });
+  return examples::run_program(app, argc, argv, [&] { measure_or_draw(o); });
 }

@@ -25,6 +25,9 @@ void print_head();
 void print(const figure& f, const machine_limits& limits);
 
 nlohmann::json to_json(const results& all);
+/// What files of to_json() hold together, as far as it can be drawn; device and limits are the first one's. Throws
+/// std::runtime_error, naming the file.
+results saved_results(const std::vector<std::string>& files);
 /// A line of names, and one for each figure.
 std::string to_csv(const results& all);
 /// gnuplot commands: GB/s against the batch size on a logarithmic axis, a line for each reader, dataset and order, and

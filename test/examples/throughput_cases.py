@@ -110,6 +110,25 @@ class throughput(program_case):
         self.assertTrue((self.folder / "one.png").read_bytes().startswith(b"\x89PNG"))
         self.assertEqual(list(self.folder.glob("*.part")), [])
 
+    def test_a_picture_is_drawn_from_results_of_earlier_runs(self):
+        self.require_gnuplot()
+        run = lambda *arguments, **how: self.run_program("penstock-throughput", *arguments, **how)
+        path = self.make_rows()
+        for order in "sequential", "shuffled":
+            arguments = ["--batch-rows", "64,128", "--order", order, "--json", self.folder / f"{order}.json"]
+            run(path, "--dataset", "/x", "--device", "host", *arguments)
+        picture = self.folder / "both.svg"
+        saved = [self.folder / "sequential.json", self.folder / "shuffled.json"]
+        run("--plot", picture, "--from", *saved)
+        text = "".join(xml.etree.ElementTree.parse(picture).getroot().itertext())
+        for line in "penstock /x sequential", "penstock /x shuffled", "storage":
+            self.assertIn(line, text)
+        self.assert_one_line(run("--from", saved[0], expect=2), "--plot")
+        self.assert_one_line(run(path, "--dataset", "/x", "--plot", picture, "--from", saved[0], expect=2), "--from")
+        self.assert_one_line(run("--plot", picture, "--from", path, expect=1), str(path), "--json")
+        self.assert_one_line(run("--plot", picture, expect=2), "FILE")
+        self.assert_one_line(run(path, expect=2), "--dataset")
+
     def require_gnuplot(self):
         if not any(os.access(f"{folder}/gnuplot", os.X_OK) for folder in os.environ["PATH"].split(":")):
             self.skipTest("there is no gnuplot")
