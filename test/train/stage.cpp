@@ -205,6 +205,17 @@ BOOST_AUTO_TEST_CASE(observed_statistics_are_those_of_all_rows_whatever_the_batc
   BOOST_TEST(std::isfinite(s.stage.observed().mean[2]));
 }
 
+BOOST_AUTO_TEST_CASE(masked_rows_are_left_out_of_the_statistics_of_the_inputs) {
+  std::vector<double> x{1, 10, std::numeric_limits<double>::quiet_NaN(), 99, 3, 30, 5, 20};
+  const std::vector<double> weights{1, 0, 0.5, 2};
+  host_stage<double> s({.model = {.inputs = 2, .hidden = {}, .outputs = 2}, .rows = 4});
+  s.stage.observe(x.data(), 4, 4, 0, weights.data());
+  BOOST_TEST(s.stage.progress().bad_input == train::progress::no_row);
+  BOOST_TEST(s.stage.observed().mean[0] == 3.0);  // of 1, 3, 5: weights above 0 do not matter here
+  BOOST_TEST(s.stage.observed().mean[1] == 20.0);
+  BOOST_TEST(std::abs(s.stage.observed().deviation[0] - std::sqrt(8.0 / 3)) < 1e-15);
+}
+
 BOOST_AUTO_TEST_CASE(state_is_read_and_written_in_pieces) {
   host_stage<float> s(small), other(small);
   const rows_of<float> data(64, 20, 4);

@@ -73,10 +73,10 @@ class backend {
   virtual void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, S* out,
                     step_state* state) = 0;
 
-  /// Merges the block's values into running counts, means and sums of squared distances from the mean, column by column
-  /// (Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979). Values
-  /// that are not finite are left out, and the first row that holds one is noted.
-  virtual void observe(const row_block& block, std::size_t columns, const T* x, const moment_columns& moments,
+  /// Merges the rows' values into running counts, means and sums of squared distances from the mean, column by column
+  /// (Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979). Masked
+  /// rows are left out; so are values that are not finite, and the first row that holds one is noted.
+  virtual void observe(const taken_rows<T>& rows, std::size_t columns, const moment_columns& moments,
                        step_state* state) = 0;
 
   /// dy *= derivative of the activation, computed from its output y; bias_gradient (+)= the sums of dy's columns.

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <span>
 
 namespace penstock::train {
@@ -36,6 +37,23 @@ metrics metrics_of(const json& j) {
           .weight_sum = j.at("weight_sum"),
           .square_sum = j.at("square_sum"),
           .in_top_k = j.at("in_top_k")};
+}
+
+json to_json(const judged_epochs& j) {
+  return {{"epochs", j.epochs},
+          {"best", j.best},
+          {"best_value", j.best_value},
+          {"reference", j.reference},
+          {"waited", j.waited}};
+}
+/// JSON has no NaN: null stands for it.
+double number_of(const json& j) { return j.is_null() ? std::numeric_limits<double>::quiet_NaN() : j.get<double>(); }
+judged_epochs judged_of(const json& j) {
+  return {.epochs = j.at("epochs"),
+          .best = j.at("best"),
+          .best_value = number_of(j.at("best_value")),
+          .reference = number_of(j.at("reference")),
+          .waited = j.at("waited")};
 }
 
 /// What must be the same for a run to go on as if it had never stopped, each with its words for people.
@@ -130,6 +148,11 @@ std::vector<double> read_doubles(const std::filesystem::path& file, const char* 
 
 void check_identity(const std::filesystem::path& file, const json& there, const learner& model,
                     const trainer_options& options) {
+  const auto names = there.value("class_names", json::array());
+  if (names != json(options.class_names))
+    refuse(file, fmt::format("its classes are {}, and this run's are {}; train with the same labels, or start afresh",
+                             names.empty() ? "numbers" : names.dump(),
+                             options.class_names.empty() ? "numbers" : json(options.class_names).dump()));
   const json here = identity_of(model, options);
   const json& other = there.at("identity");
   for (const auto& [name, value] : here.items())
@@ -217,6 +240,16 @@ predictor_options read_model(const std::filesystem::path& file) {
   }
 }
 
+class_labels read_labels(const std::filesystem::path& file) {
+  const json there = read_attributes(file);
+  try {
+    return {.names = there.value("class_names", std::vector<std::string>{}),
+            .first = there.at("identity").at("targets") == name_of(target::label_from_one) ? 1 : 0};
+  } catch (const json::exception&) {
+    refuse(file, "its attribute 'penstock' lacks a value; the file is damaged");
+  }
+}
+
 input_statistics load_weights(const std::filesystem::path& file, const mlp_options& model,
                               const std::vector<state_item>& items, const item_writer& write) {
   const predictor_options there = read_model(file);
@@ -256,7 +289,10 @@ void save_checkpoint(const std::filesystem::path& file, learner& from, const tra
                      {"optimizer", to_text(options.stage.optimizer)},
                      {"epoch", at.epoch},
                      {"next_row", at.next_batch * options.stage.rows},
+                     {"class_names", options.class_names},
                      {"training", to_json(at.training)},
+                     {"last", to_json(at.last)},
+                     {"judged", to_json(at.judged)},
                      {"source", at.source},
                      {"checksums", sums},
                      {"steps", now.steps},
@@ -285,6 +321,8 @@ position load_checkpoint(const std::filesystem::path& file, learner& to, const t
     const position at{.epoch = there.at("epoch"),
                       .next_batch = next_row / options.stage.rows,
                       .training = metrics_of(there.at("training")),
+                      .last = there.contains("last") ? metrics_of(there.at("last")) : metrics{},
+                      .judged = there.contains("judged") ? judged_of(there.at("judged")) : judged_epochs{},
                       .source = there.at("source")};
     const input_statistics statistics =
         read_items(file, there, to.state(), to.stage() != nullptr ? options.stage.model.inputs : 0,

@@ -17,6 +17,8 @@ void save_checkpoint(const std::filesystem::path& file, learner& from, const tra
                      const position& at, fault_seam faults);
 /// The model alone: its options, and its weights and statistics. See predictor.
 predictor_options read_model(const std::filesystem::path& file);
+/// See labels_of().
+class_labels read_labels(const std::filesystem::path& file);
 using item_writer =
     std::function<void(const state_item&, std::size_t offset, const std::byte* from, std::size_t bytes)>;
 input_statistics load_weights(const std::filesystem::path& file, const mlp_options& model,

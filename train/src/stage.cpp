@@ -81,10 +81,13 @@ const train::progress& stage::latest_progress() {
   return s.latest;
 }
 
-void stage::observe(const void* x, std::size_t rows, std::size_t valid_rows, std::uint64_t first_row) {
+void stage::observe(const void* x, std::size_t rows, std::size_t valid_rows, std::uint64_t first_row,
+                    const void* weights) {
   if (rows == 0) return;
-  check(impl_->options, {.x = x, .targets = x, .rows = rows, .valid_rows = valid_rows});
-  impl_->observe(x, {rows, valid_rows, first_row});
+  const batch_rows batch{
+      .x = x, .targets = x, .weights = weights, .rows = rows, .valid_rows = valid_rows, .first_row = first_row};
+  check(impl_->options, batch);
+  impl_->observe(batch);
 }
 
 input_statistics stage::observed() {

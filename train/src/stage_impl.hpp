@@ -22,7 +22,7 @@ struct stage::impl {
   virtual void reset(const metrics& start) = 0;
   /// The parameters were written from outside.
   virtual void changed() noexcept = 0;
-  virtual void observe(const void* x, const row_block& block) = 0;
+  virtual void observe(const batch_rows& batch) = 0;
   virtual void set_normalisation(const input_statistics& statistics) = 0;
 
   impl(gpu::stream_ref s, const stage_options& o, std::shared_ptr<gpu::memory> m)

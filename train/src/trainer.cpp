@@ -25,6 +25,7 @@ double seconds_since(clock::time_point start) { return std::chrono::duration<dou
 trainer_options checked(trainer_options options) {
   if (options.accumulate == 0) throw std::invalid_argument("a step accumulates at least one batch");
   if (options.check_every == 0) options.check_every = 1;
+  check(options.stop);
   return options;
 }
 
@@ -65,7 +66,19 @@ std::string weights_in(const pipeline::batch& batch, const trainer_options& opti
   return mask;
 }
 
-batch_rows rows_of(const pipeline::batch& batch, const trainer_options& options) {
+/// Null where all rows count 1. A test set may do without weights.
+const void* weights_of(const pipeline::batch& batch, const trainer_options& options, bool training) {
+  const std::string weight = weights_in(batch, options);
+  if (weight.empty()) return nullptr;
+  if (!training) {
+    const auto fields = batch.fields();
+    if (std::none_of(fields.begin(), fields.end(), [&](const auto& field) { return field.name == weight; }))
+      return nullptr;
+  }
+  return values_of(batch, weight, options.stage, 1, "weights of rows");
+}
+
+batch_rows rows_of(const pipeline::batch& batch, const trainer_options& options, bool training) {
   const stage_options& stage = options.stage;
   batch_rows rows{.x = inputs_of(batch, options),
                   .rows = batch.rows(),
@@ -74,8 +87,7 @@ batch_rows rows_of(const pipeline::batch& batch, const trainer_options& options)
   rows.targets = stage.targets == target::values
                      ? values_of(batch, options.label, stage, stage.model.outputs, "targets of the loss")
                      : batch.field<std::int32_t>(options.label);
-  if (const std::string weight = weights_in(batch, options); !weight.empty())
-    rows.weights = values_of(batch, weight, stage, 1, "weights of rows");
+  rows.weights = weights_of(batch, options, training);
   return rows;
 }
 
@@ -101,24 +113,6 @@ std::string source_of(const pipeline::pipeline& data, const trainer_options& opt
   return fmt::format("{} rows of {}, {}", data.rows(), fmt::join(places, " with "), data.row_order().description());
 }
 
-/// The valid rows of a batch, by their places in it, but for those that are damaged.
-std::vector<pipeline::extent> intact_rows(const pipeline::batch& batch,
-                                          const std::vector<pipeline::damaged_rows>& damaged) {
-  std::vector<pipeline::extent> intact;
-  const auto ids = batch.row_ids();
-  for (std::uint64_t place = 0; place < ids.size(); ++place) {
-    const bool left_out = std::any_of(damaged.begin(), damaged.end(), [&](const pipeline::damaged_rows& part) {
-      return ids[place] >= part.first && ids[place] - part.first < part.count;
-    });
-    if (left_out) continue;
-    if (!intact.empty() && intact.back().first + intact.back().count == place)
-      ++intact.back().count;
-    else
-      intact.push_back({place, 1});
-  }
-  return intact;
-}
-
 std::string bad_target(const stage_options& stage) {
   const std::size_t classes = classes_of(stage.loss, stage.model.outputs);
   if (stage.targets != target::values) {
@@ -136,9 +130,10 @@ std::string bad_target(const stage_options& stage) {
 
 trainer::trainer(gpu::stream_ref stream, trainer_options options, std::shared_ptr<gpu::memory> memory)
     : options_(checked(std::move(options))),
-      model_(std::make_unique<stage_learner>(
-          train::stage(stream, options_.stage, std::move(memory)),
-          [o = options_](const pipeline::batch& batch, const step_place&) { return rows_of(batch, o); })) {}
+      model_(std::make_unique<stage_learner>(train::stage(stream, options_.stage, std::move(memory)),
+                                             [o = options_](const pipeline::batch& batch, const step_place& place) {
+                                               return rows_of(batch, o, place.training);
+                                             })) {}
 
 trainer::trainer(gpu::stream_ref stream, trainer_options options, std::shared_ptr<gpu::memory> memory,
                  model_functions model)
@@ -182,21 +177,13 @@ void trainer::check(const train::progress& p, const pipeline::pipeline& data, co
     fail(options_.x, p.bad_loss, "the loss is not finite; lower the learning rate, or let such steps be skipped");
 }
 
-void trainer::observe(const pipeline::batch& batch, const pipeline::pipeline& data) {
-  const std::uint64_t first = batch.index() * options_.stage.rows;
-  const auto* x = static_cast<const std::byte*>(inputs_of(batch, options_));
-  const auto damaged = batch.damage_mask().empty() ? std::vector<pipeline::damaged_rows>() : data.report().damaged;
-  if (damaged.empty()) return stage().observe(x, batch.rows(), batch.valid_rows(), first);
-  for (const pipeline::extent& rows : intact_rows(batch, damaged))
-    stage().observe(x + rows.first * options_.stage.model.inputs * size_of(options_.stage.compute), rows.count,
-                    rows.count, first + rows.first);
-}
-
 void trainer::normalise_from(pipeline::pipeline& training, std::stop_token stop) {
   train::stage& stage = this->stage();
   stage.forget();
   auto range = training.epochs(position_.epoch, 1, {.stream = model_->stream(), .stop = stop});
-  while (const pipeline::batch batch = range.next()) observe(batch, training);
+  while (const pipeline::batch batch = range.next())
+    stage.observe(inputs_of(batch, options_), batch.rows(), batch.valid_rows(), batch.index() * options_.stage.rows,
+                  weights_of(batch, options_, true));
   check(model_->progress(), training, "training set", position_.epoch);
   model_->reset();
   stage.set_normalisation(stage.observed());
@@ -232,15 +219,17 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
     while (const pipeline::batch batch = range.next()) {
       const std::uint64_t step = position_.epoch * steps_per_epoch + batch.index() / options_.accumulate;
       const bool ends = in_step + 1 == options_.accumulate || batch.index() + 1 == done.batches_per_epoch;
-      model_->step(batch, {.learning_rate = rate * factor(options_.schedule, step, steps_per_epoch),
+      done.learning_rate = rate * factor(options_.schedule, step, steps_per_epoch);
+      model_->step(batch, {.learning_rate = done.learning_rate,
                            .begins = in_step == 0,
                            .ends = ends,
                            .first_row = batch.index() * options_.stage.rows});
       in_step = ends ? 0 : in_step + 1;
       if (!ends) continue;
       done.batches = position_.next_batch = batch.index() + 1;
-      if (++steps % options_.check_every == 0) {
-        note(model_->latest_progress());
+      done.exact = options_.report_every != 0 && (step + 1) % options_.report_every == 0;
+      if (++steps % options_.check_every == 0 || done.exact) {
+        note(done.exact ? model_->progress() : model_->latest_progress());
         if (watch) watch(done);
       }
       if (stop.stop_requested()) break;
@@ -254,9 +243,11 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
     throw;
   }
   note(model_->progress());
+  done.exact = false;
   position_.training = done.training;
   done.complete = !stopped && position_.next_batch == done.batches_per_epoch;
-  if (done.complete) position_ = {.epoch = position_.epoch + 1, .next_batch = 0, .training = {}, .source = source};
+  if (done.complete)
+    position_ = {.epoch = position_.epoch + 1, .last = done.training, .judged = position_.judged, .source = source};
   if (watch) watch(done);
   return done;
 }
@@ -273,6 +264,13 @@ metrics trainer::evaluate(pipeline::pipeline& testing, std::stop_token stop) {
   check(p, testing, "test set", epoch);
   return p.running;
 }
+
+bool trainer::judge(const metrics& evaluated) {
+  if (position_.epoch == 0) throw std::invalid_argument("there is no epoch to judge yet");
+  return train::judge(options_.stop, position_.epoch - 1, evaluated, position_.judged);
+}
+
+class_labels labels_of(const std::filesystem::path& checkpoint) { return read_labels(checkpoint); }
 
 void trainer::save(const std::filesystem::path& file, fault_seam faults) {
   save_checkpoint(file, *model_, options_, position_, std::move(faults));

@@ -92,11 +92,13 @@ class typed_stage final : public stage::impl {
 
   void changed() noexcept override { stale_ = true; }
 
-  void observe(const void* x, const row_block& block) override {
+  void observe(const batch_rows& batch) override {
     const std::size_t n = options.model.inputs;
-    const auto work = [&] {
-      backend_->observe(block, n, static_cast<const T*>(x), {sums.data(), sums.data() + n, sums.data() + 2 * n}, state);
-    };
+    const taken_rows<T> rows{{batch.rows, batch.valid_rows, batch.first_row},
+                             static_cast<const T*>(batch.x),
+                             nullptr,
+                             static_cast<const T*>(batch.weights)};
+    const auto work = [&] { backend_->observe(rows, n, {sums.data(), sums.data() + n, sums.data() + 2 * n}, state); };
     backend_->run(std::cref(work));
   }
 

@@ -50,9 +50,9 @@ class cuda_backend final : public backend<S> {
             step_state* state) override {
     cuda::take(stream_.native(), rows, columns, mean, scale, out, state);
   }
-  void observe(const row_block& block, std::size_t columns, const T* x, const moment_columns& moments,
+  void observe(const taken_rows<T>& rows, std::size_t columns, const moment_columns& moments,
                step_state* state) override {
-    cuda::observe(stream_.native(), block, columns, x, moments, state);
+    cuda::observe(stream_.native(), rows, columns, moments, state);
   }
   void activation_gradient(activation kind, std::size_t rows, std::size_t columns, const S* y, S* dy, T* bias_gradient,
                            bool accumulate) override {

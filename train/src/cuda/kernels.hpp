@@ -14,8 +14,8 @@ void take(cudaStream_t stream, const taken_rows<T>& rows, std::size_t columns, c
           step_state* state);
 
 template <class T>
-void observe(cudaStream_t stream, const row_block& block, std::size_t columns, const T* x,
-             const moment_columns& moments, step_state* state);
+void observe(cudaStream_t stream, const taken_rows<T>& rows, std::size_t columns, const moment_columns& moments,
+             step_state* state);
 
 template <class T>
 void add_scores(cudaStream_t stream, const row_score<T>* scores, bool gradient, step_state* state);

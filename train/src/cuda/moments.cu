@@ -21,13 +21,15 @@ __device__ double column_sum(double value) {
 }
 
 template <class T>
-__global__ void observe_kernel(row_block block, std::size_t columns, const T* x, moment_columns moments,
-                               step_state* state) {
+__global__ void observe_kernel(taken_rows<T> rows, std::size_t columns, moment_columns moments, step_state* state) {
+  const row_block& block = rows.block;
+  const auto masked = [&](std::size_t i) { return rows.weights != nullptr && rows.weights[i] == T(0); };
   const std::size_t j = std::size_t{blockIdx.x} * tile_columns + threadIdx.x;
   const bool inside = j < columns;
   double count = 0, sum = 0;
   for (std::size_t i = threadIdx.y; inside && i < block.valid; i += tile_threads) {
-    const T value = x[i * columns + j];
+    const T value = rows.x[i * columns + j];
+    if (masked(i)) continue;
     if (isfinite(value)) {
       count += 1;
       sum += static_cast<double>(value);
@@ -41,8 +43,8 @@ __global__ void observe_kernel(row_block block, std::size_t columns, const T* x,
   const double mean = count > 0 ? sum / count : 0;
   double squares = 0;
   for (std::size_t i = threadIdx.y; inside && i < block.valid; i += tile_threads) {
-    const T value = x[i * columns + j];
-    const double distance = isfinite(value) ? static_cast<double>(value) - mean : 0;
+    const T value = rows.x[i * columns + j];
+    const double distance = isfinite(value) && !masked(i) ? static_cast<double>(value) - mean : 0;
     squares += distance * distance;
   }
   squares = column_sum(squares);
@@ -52,14 +54,14 @@ __global__ void observe_kernel(row_block block, std::size_t columns, const T* x,
 }  // namespace
 
 template <class T>
-void observe(cudaStream_t stream, const row_block& block, std::size_t columns, const T* x,
-             const moment_columns& moments, step_state* state) {
+void observe(cudaStream_t stream, const taken_rows<T>& rows, std::size_t columns, const moment_columns& moments,
+             step_state* state) {
   const auto blocks = static_cast<unsigned>((columns + tile_columns - 1) / tile_columns);
-  observe_kernel<<<blocks, dim3(tile_columns, tile_threads), 0, stream>>>(block, columns, x, moments, state);
+  observe_kernel<<<blocks, dim3(tile_columns, tile_threads), 0, stream>>>(rows, columns, moments, state);
   check(cudaGetLastError(), "launching the statistics of inputs");
 }
 
-template void observe(cudaStream_t, const row_block&, std::size_t, const float*, const moment_columns&, step_state*);
-template void observe(cudaStream_t, const row_block&, std::size_t, const double*, const moment_columns&, step_state*);
+template void observe(cudaStream_t, const taken_rows<float>&, std::size_t, const moment_columns&, step_state*);
+template void observe(cudaStream_t, const taken_rows<double>&, std::size_t, const moment_columns&, step_state*);
 
 }  // namespace penstock::train::cuda

@@ -40,9 +40,9 @@ class host_backend final : public backend<S> {
             step_state* state) override {
     host::take(rows, columns, mean, scale, out, *state);
   }
-  void observe(const row_block& block, std::size_t columns, const T* x, const moment_columns& moments,
+  void observe(const taken_rows<T>& rows, std::size_t columns, const moment_columns& moments,
                step_state* state) override {
-    host::observe(block, columns, x, moments, *state);
+    host::observe(rows, columns, moments, *state);
   }
   void activation_gradient(activation kind, std::size_t rows, std::size_t columns, const S* y, S* dy, T* bias_gradient,
                            bool accumulate) override {

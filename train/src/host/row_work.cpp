@@ -50,14 +50,16 @@ void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T
 }
 
 template <class T>
-void observe(const row_block& block, std::size_t columns, const T* x, const moment_columns& moments,
-             step_state& state) {
+void observe(const taken_rows<T>& rows, std::size_t columns, const moment_columns& moments, step_state& state) {
+  const row_block& block = rows.block;
+  const auto masked = [&](std::size_t i) { return rows.weights != nullptr && rows.weights[i] == T(0); };
   for_each_tile(columns, tile_columns, [&](std::size_t first, std::size_t last) {
     const std::size_t n = last - first;
     double counts[tile_columns] = {}, sums[tile_columns] = {}, squares[tile_columns] = {};
     for (std::size_t i = 0; i < block.valid; ++i) {
-      const T* const row = x + i * columns + first;
+      const T* const row = rows.x + i * columns + first;
       bool bad = false;
+      if (masked(i)) continue;
       for (std::size_t j = 0; j < n; ++j) {
         const bool finite = std::isfinite(row[j]);
         bad |= !finite;
@@ -68,7 +70,8 @@ void observe(const row_block& block, std::size_t columns, const T* x, const mome
     }
     for (std::size_t j = 0; j < n; ++j) sums[j] = counts[j] > 0 ? sums[j] / counts[j] : 0;
     for (std::size_t i = 0; i < block.valid; ++i) {
-      const T* const row = x + i * columns + first;
+      const T* const row = rows.x + i * columns + first;
+      if (masked(i)) continue;
       for (std::size_t j = 0; j < n; ++j) {
         const double distance = std::isfinite(row[j]) ? static_cast<double>(row[j]) - sums[j] : 0;
         squares[j] += distance * distance;
@@ -129,9 +132,9 @@ void square_gradients(std::size_t count, const T* gradients, double* piece_sums,
   for (std::size_t piece = 0; piece < norm_pieces; ++piece) state.gradient_squares += piece_sums[piece];
 }
 
-#define PENSTOCK_INSTANTIATE(T)                                                                       \
-  template void observe(const row_block&, std::size_t, const T*, const moment_columns&, step_state&); \
-  template void add_scores(const row_score<T>*, bool, step_state&);                                   \
+#define PENSTOCK_INSTANTIATE(T)                                                                 \
+  template void observe(const taken_rows<T>&, std::size_t, const moment_columns&, step_state&); \
+  template void add_scores(const row_score<T>*, bool, step_state&);                             \
   template void square_gradients(std::size_t, const T*, double*, step_state&);
 PENSTOCK_INSTANTIATE(float)
 PENSTOCK_INSTANTIATE(double)

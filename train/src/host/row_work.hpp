@@ -10,7 +10,7 @@ template <class S, class T>
 void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, S* out, step_state& state);
 
 template <class T>
-void observe(const row_block& block, std::size_t columns, const T* x, const moment_columns& moments, step_state& state);
+void observe(const taken_rows<T>& rows, std::size_t columns, const moment_columns& moments, step_state& state);
 
 template <class T>
 void add_scores(const row_score<T>* scores, bool gradient, step_state& state);

@@ -166,9 +166,10 @@ class stage {
   /// The same without waiting: asks for it, and gives the last answer that has arrived. On CUDA it is some calls old.
   const train::progress& latest_progress();
 
-  /// Adds rows to the statistics of the inputs: x as for accumulate(). Values that are not finite are left out and
-  /// noted.
-  void observe(const void* x, std::size_t rows, std::size_t valid_rows, std::uint64_t first_row = 0);
+  /// Adds rows to the statistics of the inputs: x and weights as for accumulate(). Masked rows are left out; so are
+  /// values that are not finite, which are noted.
+  void observe(const void* x, std::size_t rows, std::size_t valid_rows, std::uint64_t first_row = 0,
+               const void* weights = nullptr);
   /// Mean and standard deviation (over all values, in float64) of what was observed; blocks.
   input_statistics observed();
   /// Forgets what was observed.

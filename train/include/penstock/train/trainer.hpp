@@ -2,6 +2,7 @@
 
 #include <penstock/fault.hpp>
 #include <penstock/pipeline/pipeline.hpp>
+#include <penstock/train/early_stopping.hpp>
 #include <penstock/train/own_model.hpp>
 #include <penstock/train/schedule.hpp>
 #include <penstock/train/stage.hpp>
@@ -13,6 +14,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 namespace penstock::train {
 
@@ -20,13 +22,17 @@ class learner;  // private: what the loop sees of a model
 
 /// Where the source leaves damaged rows out (pipeline::damage_options), its mask is the rows' weights.
 struct trainer_options {
-  stage_options stage{};           ///< stage.rows: rows of the pipelines' batches
-  std::size_t accumulate = 1;      ///< batches of one step; the last step of an epoch takes what is left
-  train::schedule schedule{};      ///< of the optimizer's learning rate
-  std::string x = "x";             ///< the field of the inputs, of type stage.compute
-  std::string label = "label";     ///< the field of the targets: int32, or values of type stage.compute
-  std::string weight{};            ///< the field of the rows' weights, of type stage.compute; empty: all 1
-  std::uint64_t check_every = 32;  ///< steps between looks at the device, which do not wait for it
+  stage_options stage{};        ///< stage.rows: rows of the pipelines' batches
+  std::size_t accumulate = 1;   ///< batches of one step; the last step of an epoch takes what is left
+  train::schedule schedule{};   ///< of the optimizer's learning rate
+  std::string x = "x";          ///< the field of the inputs, of type stage.compute
+  std::string label = "label";  ///< the field of the targets: int32, or values of type stage.compute
+  std::string weight{};         ///< the field of the rows' weights, of type stage.compute; empty: all 1. A test set
+                                ///< may lack it
+  std::vector<std::string> class_names{};  ///< kept in checkpoints; empty: classes are numbers
+  early_stopping stop{};                   ///< what judge() goes by
+  std::uint64_t check_every = 32;          ///< steps between looks at the device, which do not wait for it
+  std::uint64_t report_every = 0;  ///< steps of the run between exact reports, which wait for the device; 0: none
 };
 
 /// How far an epoch is.
@@ -37,17 +43,29 @@ struct epoch_progress {
   metrics training{};       ///< of the steps done; within an epoch it may lag some steps behind
   std::uint64_t steps = 0;  ///< since the first epoch
   std::uint64_t skipped = 0;
-  double seconds = 0;     ///< in this call
-  bool complete = false;  ///< false where the epoch was stopped
+  double seconds = 0;        ///< in this call
+  double learning_rate = 0;  ///< of the last step
+  bool exact = false;        ///< trainer_options::report_every asked for it: `training` and `steps` are up to date
+  bool complete = false;     ///< false where the epoch was stopped
 };
 
 /// Where training goes on.
 struct position {
   std::uint64_t epoch = 0;
   std::uint64_t next_batch = 0;
-  metrics training{};    ///< of the epoch under way
-  std::string source{};  ///< the training set and its order, in words; empty: not known yet
+  metrics training{};      ///< of the epoch under way
+  metrics last{};          ///< training metrics of the epoch before it
+  judged_epochs judged{};  ///< by judge()
+  std::string source{};    ///< the training set and its order, in words; empty: not known yet
 };
+
+/// What a checkpoint's classes are called.
+struct class_labels {
+  std::vector<std::string> names{};  ///< trainer_options::class_names; empty: numbers
+  std::int32_t first = 0;            ///< the number of the first class
+};
+/// Throws io::error, train::error for what is no checkpoint.
+class_labels labels_of(const std::filesystem::path& checkpoint);
 
 /// The training loop: takes batches of pipelines through a stage, or a model of yours, epoch by epoch, and keeps its
 /// place. What it meets (a loss that is not finite, a target that the loss does not take, a pipeline's error) ends it
@@ -77,6 +95,13 @@ class trainer {
   /// Loss and other metrics over one epoch of a pipeline, without gradients.
   metrics evaluate(pipeline::pipeline& testing, std::stop_token stop = {});
 
+  /// Takes what an evaluation after the last whole epoch gave into account for options().stop. True where that epoch is
+  /// the best so far. Throws std::invalid_argument before the first epoch. The state is a part of checkpoints; where
+  /// position().judged.epochs is below position().epoch, the last epoch is yet to be judged.
+  bool judge(const metrics& evaluated);
+  /// Nothing has become better for options().stop.patience epochs.
+  bool is_over() const noexcept { return train::is_over(options_.stop, position_.judged); }
+
   /// Writes weights, moments, statistics and place to one HDF5 file, which is there whole or not at all. Weights are
   /// plain datasets: /model/layer0/weight ... Throws io::error.
   void save(const std::filesystem::path& file, fault_seam faults = {});
@@ -93,7 +118,6 @@ class trainer {
   train::stage& stage();
 
  private:
-  void observe(const pipeline::batch& batch, const pipeline::pipeline& data);
   void check(const train::progress& so_far, const pipeline::pipeline& data, const char* what,
              std::uint64_t epoch) const;
 
