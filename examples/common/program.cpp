@@ -1,12 +1,15 @@
 #include "program.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 #include <penstock/bytes.hpp>
 #include <penstock/error.hpp>
 
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -40,6 +43,20 @@ void refuse_odd_values(CLI::App& app) {
     if (option->get_type_name().starts_with("UINT")) option->check(not_negative);
   }
   for (CLI::App* command : app.get_subcommands({})) refuse_odd_values(*command);
+}
+
+/// A folder that cannot be written is found by writing: permissions do not tell of file systems that are read only.
+void check_folder(const char* option, const std::string& file, const std::filesystem::path& folder) {
+  std::error_code none;
+  if (std::filesystem::exists(file, none) && !std::filesystem::is_regular_file(file, none)) return;
+  const std::string probe = fmt::format("{}.partial-{}", file, ::getpid());
+  const int descriptor = ::open(probe.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+  if (descriptor < 0 && errno != EEXIST)
+    throw std::runtime_error(fmt::format("{} {}: files cannot be made in {} ({}); name another folder", option, file,
+                                         folder.string(), std::strerror(errno)));
+  if (descriptor < 0) return;
+  ::close(descriptor);
+  ::unlink(probe.c_str());
 }
 
 }  // namespace
@@ -103,10 +120,25 @@ void check_output(const char* option, const std::string& file, const std::vector
   if (!fs::is_directory(folder))
     throw std::runtime_error(fmt::format("{} {}: there is no folder {}; make it first", option, file, folder.string()));
   if (fs::is_directory(file)) throw std::runtime_error(fmt::format("{} {}: it is a folder; name a file", option, file));
+  check_folder(option, file, folder);
   std::error_code not_there;
   for (const auto& input : inputs)
     if (fs::equivalent(file, input, not_there))
       throw std::invalid_argument(fmt::format("{} {}: the data are read from it; name another file", option, file));
+}
+
+void check_apart(const std::vector<named_file>& files) {
+  namespace fs = std::filesystem;
+  std::error_code none;
+  for (std::size_t n = 0; n < files.size(); ++n)
+    for (std::size_t m = 0; m < n; ++m) {
+      const auto& [option, file] = files[n];
+      const auto& [other_option, other] = files[m];
+      if (file.empty() || other.empty() || (fs::exists(file, none) && !fs::is_regular_file(file, none))) continue;
+      if (fs::weakly_canonical(file) == fs::weakly_canonical(other) || fs::equivalent(file, other, none))
+        throw std::invalid_argument(
+            fmt::format("{} {}: it is the file of {} too; name another", option, file, other_option));
+    }
 }
 
 void write_text(const std::string& path, std::string_view text) {

@@ -35,9 +35,17 @@ CLI::Validator at_least(std::uint64_t least, std::uint64_t most = std::uint64_t{
 /// An option that takes bytes: "512MiB", "1.5 GB", "4096".
 CLI::Option* add_bytes_option(CLI::App& app, const std::string& name, std::size_t& bytes, const std::string& help);
 
-/// Refuses a file for results, named by `option`, that could not be written, or that is one of `inputs`, before any
-/// work is done.
+/// Refuses a file for results, named by `option`, that could not be written (a file beside it is made, and removed), or
+/// that is one of `inputs`, before any work is done.
 void check_output(const char* option, const std::string& file, const std::vector<std::filesystem::path>& inputs);
+
+/// An option and the file that it names; empty: none.
+struct named_file {
+  const char* option;
+  std::string file;
+};
+/// Refuses two files for results that are the same one; devices and pipes may be shared.
+void check_apart(const std::vector<named_file>& files);
 
 /// Writes `text`, or `value`, to `path`, which holds all of it or is left as it was. A pipe or device is written to.
 void write_text(const std::string& path, std::string_view text);

@@ -67,7 +67,8 @@ void predict(const examples::predict_options& o, const examples::stop_on_signal&
   ps::train::predictor predictor(stream, options, memory);
   predictor.load(o.checkpoint);
   auto rows = std::move(opened).build(plan, memory);
-  examples::prediction_file file(o.output, o.dataset, rows.rows(), options.model.outputs, options.compute, o.classes);
+  examples::prediction_file file(o.output, o.dataset, rows.rows(), options.model.outputs, options.compute, o.classes,
+                                 ps::train::labels_of(o.checkpoint));
   const auto start = std::chrono::steady_clock::now();
   try {
     predictor.predict(

@@ -1,5 +1,7 @@
 #include "prediction_file.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <utility>
 
@@ -8,16 +10,19 @@ namespace examples {
 namespace ps = penstock;
 
 prediction_file::prediction_file(const std::string& file, std::string dataset, std::uint64_t rows, std::size_t columns,
-                                 ps::type element, bool classes, ps::fault_seam faults)
+                                 ps::type element, bool classes, const ps::train::class_labels& labels,
+                                 ps::fault_seam faults)
     : writer_(file, std::move(faults)),
       dataset_(std::move(dataset)),
       columns_(columns),
       element_(element),
-      classes_(classes) {
+      classes_(classes),
+      first_class_(labels.first) {
   if (classes)
     writer_.create(dataset_, ps::type::int32, {rows});
   else
     writer_.create(dataset_, element, {rows, columns});
+  if (!labels.names.empty()) writer_.attribute(dataset_, "class_names", nlohmann::json(labels.names).dump());
 }
 
 void prediction_file::write(std::uint64_t first_row, std::size_t count, std::span<const std::byte> values) {
@@ -34,8 +39,9 @@ void prediction_file::choose(std::size_t count, const T* values) {
   chosen_.resize(count);
   for (std::size_t row = 0; row < count; ++row) {
     const T* const first = values + row * columns_;
-    chosen_[row] = columns_ == 1 ? (*first >= T(0.5) ? 1 : 0)
-                                 : static_cast<std::int32_t>(std::max_element(first, first + columns_) - first);
+    const std::ptrdiff_t place =
+        columns_ == 1 ? (*first >= T(0.5) ? 1 : 0) : std::max_element(first, first + columns_) - first;
+    chosen_[row] = first_class_ + static_cast<std::int32_t>(place);
   }
 }
 

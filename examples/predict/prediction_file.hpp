@@ -2,6 +2,7 @@
 
 #include <penstock/fault.hpp>
 #include <penstock/io/writer.hpp>
+#include <penstock/train/trainer.hpp>
 #include <penstock/type.hpp>
 
 #include <cstddef>
@@ -15,10 +16,12 @@ namespace examples {
 /// The file of predictions: written as they come beside its name, and renamed when it is whole.
 class prediction_file {
  public:
-  /// `classes`: the column of the largest value is written, or for one column whether it is at least a half. `faults`:
-  /// for tests.
+  /// `classes`: the class of the largest value is written, or for one column whether it is at least a half; classes
+  /// count from labels.first. Names of classes become the dataset's attribute "class_names", a JSON list. `faults`: for
+  /// tests.
   prediction_file(const std::string& file, std::string dataset, std::uint64_t rows, std::size_t columns,
-                  penstock::type element, bool classes, penstock::fault_seam faults = {});
+                  penstock::type element, bool classes, const penstock::train::class_labels& labels,
+                  penstock::fault_seam faults = {});
   /// Rows [first_row, first_row + count) of `element`.
   void write(std::uint64_t first_row, std::size_t count, std::span<const std::byte> values);
   void commit() { writer_.commit(); }
@@ -32,6 +35,7 @@ class prediction_file {
   std::size_t columns_;
   penstock::type element_;
   bool classes_;
+  std::int32_t first_class_;
   std::vector<std::int32_t> chosen_;
 };
 

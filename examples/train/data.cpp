@@ -7,26 +7,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
-#include <cstring>
-#include <limits>
 #include <stdexcept>
-#include <type_traits>
 
 namespace examples {
 namespace {
 
 namespace io = penstock::io;
 namespace pipeline = penstock::pipeline;
+namespace train = penstock::train;
 
 constexpr double most_classes = 1 << 20;
 constexpr std::uint64_t runs_of_a_pool = 4;
 constexpr std::uint64_t pool_bytes = 2 << 20;
 
+/// Nothing where no dataset is named.
 std::vector<io::location> in_all_files(const train_options& o, const std::string& dataset) {
   std::vector<io::location> all;
+  if (dataset.empty()) return all;
   for (const std::string& pattern : o.files) {
     const auto found = io::datasets(pattern, dataset);
     all.insert(all.end(), found.begin(), found.end());
@@ -52,59 +49,91 @@ std::string or_default(const std::string& given, const io::file& file, std::init
                                           option, there.empty() ? "none" : there));
 }
 
-/// IEEE 754 binary16: one bit of sign, five of exponent with a bias of 15, ten of mantissa.
-double value_of(penstock::float16_t half) {
-  const int exponent = half.bits >> 10 & 0x1f, mantissa = half.bits & 0x3ff;
-  double magnitude = std::ldexp(exponent == 0 ? mantissa : mantissa + 1024, std::max(exponent, 1) - 25);
-  if (exponent == 31) magnitude = mantissa != 0 ? std::nan("") : std::numeric_limits<double>::infinity();
-  return half.bits >> 15 != 0 ? -magnitude : magnitude;
+/// Divides the training rows by the options' seed.
+void split_off_validation(const train_options& o, training_data& data) {
+  if (!o.test_x.empty() || !o.test_y.empty())
+    throw std::invalid_argument(
+        "--validation evaluates on a part of the training rows, and --test-x and --test-y on other ones; leave one "
+        "out. Rows that were kept back can be looked at later with --resume");
+  pipeline::split how{.validation = o.validation, .seed = o.order.seed};
+  data.training.group = in_all_files(o, o.validation_group);
+  if (!data.training.group.empty()) how.group = "group";
+  data.testing = data.training;
+  data.testing->only = pipeline::validation_part(how);
+  data.training.only = pipeline::training_part(how);
+  data.testing_name = "validation";
 }
 
-/// Value number `n` of a row reader's bytes, in this machine's byte order.
-template <class T>
-double value_at(const std::byte* bytes, std::size_t n, bool swapped) {
-  std::array<std::byte, sizeof(T)> raw{};
-  std::memcpy(raw.data(), bytes + n * sizeof(T), sizeof(T));
-  if (swapped) std::reverse(raw.begin(), raw.end());
-  const T value = std::bit_cast<T>(raw);
-  if constexpr (std::is_same_v<T, penstock::float16_t>)
-    return value_of(value);
-  else if constexpr (std::is_same_v<T, penstock::bfloat16_t>)
-    return std::bit_cast<float>(std::uint32_t{value.bits} << 16);
-  else
-    return static_cast<double>(value);
-}
-
-/// One more than the largest label, from a pass over all of them. Throws io::error at one that is no whole number from
-/// 0 up to `most`.
-std::size_t count_classes(const std::vector<io::location>& labels, double most = most_classes) {
-  io::row_reader reader(labels);
-  reader.reserve({});
-  if (reader.row_bytes() != penstock::size_of(reader.element().element))
-    throw io::error("a label is one number for each row; name another dataset",
-                    {.file = labels.front().file.string(), .dataset = labels.front().dataset});
-  constexpr std::uint64_t piece_rows = 65536;
-  std::vector<std::byte> bytes;
-  double largest = 0;
-  for (std::uint64_t first = 0; first < reader.rows(); first += piece_rows) {
-    const std::uint64_t rows = std::min(piece_rows, reader.rows() - first);
-    bytes.resize(rows * reader.row_bytes());
-    reader.read(first, rows, bytes);
-    penstock::visit_type(reader.element().element, [&](auto zero) {
-      for (std::size_t n = 0; n < rows; ++n) {
-        const double label = value_at<decltype(zero)>(bytes.data(), n, reader.element().swapped);
-        if (label >= 0 && label == std::floor(label) && label < most) {
-          largest = std::max(largest, label);
-          continue;
-        }
-        const auto& part = reader.segment_of(first + n);
-        throw io::error(
-            fmt::format("the label is {}; labels are whole numbers from 0 to {}", label, most - 1),
-            {.file = part.where.file.string(), .dataset = part.where.dataset, .rows = {first + n - part.first_row, 1}});
-      }
-    });
+void find_test_set(const train_options& o, const io::file& first, training_data& data) {
+  const std::string x = o.test_x.empty() && o.x.empty() ? first_there(first, {"/test/images"}) : o.test_x;
+  const std::string y = o.test_y.empty() && o.y.empty() ? first_there(first, {"/test/labels"}) : o.test_y;
+  if (x.empty() != y.empty()) throw std::invalid_argument("a test set needs both --test-x and --test-y");
+  if (x.empty()) {
+    if (!o.test_weights.empty()) throw std::invalid_argument("--test-weights are for the rows of --test-x; name them");
+    return;
   }
-  return std::max<std::size_t>(2, static_cast<std::size_t>(largest) + 1);
+  data.testing = labelled_rows{in_all_files(o, x), in_all_files(o, y), in_all_files(o, o.test_weights)};
+}
+
+std::size_t values_of_a_row(const std::vector<io::location>& dataset) {
+  const io::row_reader reader(dataset);
+  return reader.row_bytes() / penstock::size_of(reader.element().element);
+}
+
+/// A label, or a value for each output: what the loss takes, and how the rows are stored.
+bool are_labels(const train_options& o, const std::vector<io::location>& y) {
+  if (train::classes_of(loss_of(o), 2) == 0 || o.one_hot) return false;
+  if (o.loss == "softmax") return true;
+  const io::row_reader reader(y);
+  const bool texts = !reader.class_names().empty() || reader.element().numpy.starts_with("|S");
+  return texts || (values_of_a_row(y) == 1 && !penstock::is_floating(reader.element().element));
+}
+
+/// By how many times a class is rarer than the mean of those that are there.
+std::vector<double> balanced_weights(const std::vector<std::uint64_t>& counts, std::size_t classes) {
+  double rows = 0, there = 0;
+  for (const std::uint64_t count : counts) {
+    rows += static_cast<double>(count);
+    there += count > 0 ? 1 : 0;
+  }
+  std::vector<double> weights(classes);
+  for (std::size_t c = 0; c < counts.size(); ++c)
+    if (counts[c] > 0) weights[c] = rows / (there * static_cast<double>(counts[c]));
+  return weights;
+}
+
+/// Every label is looked at before anything is trained: a cast on the way would hide what does not fit.
+void look_at_labels(const train_options& o, training_data& data) {
+  const bool binary = o.loss != "softmax";
+  data.targets = o.labels_from == 0 ? train::target::label : train::target::label_from_one;
+  const double most = binary ? 2 : o.classes != 0 ? static_cast<double>(o.classes) : most_classes;
+  const auto scan = [&](const labelled_rows& rows, double up_to) {
+    return scan_labels({rows.y, rows.weights, o.labels_from, up_to});
+  };
+  label_summary& found = data.training.labels;
+  found = scan(data.training, most);
+  if (!found.names.empty() && o.labels_from != 0)
+    throw std::invalid_argument("--labels-from is for labels that are numbers, and these are texts");
+  const std::size_t classes = std::max<std::size_t>({2, found.counts.size(), binary ? 0 : o.classes});
+  if (static_cast<double>(classes) > most)
+    throw std::invalid_argument(fmt::format("there are {} different labels, and {} classes", classes, most));
+  data.outputs = binary ? 1 : classes;
+  if (o.balanced_classes) data.class_weights = balanced_weights(found.counts, classes);
+  if (!data.testing) return;
+  data.testing->labels = data.testing->only ? found : scan(*data.testing, static_cast<double>(classes));
+}
+
+pipeline::source source_of(const labelled_rows& rows, const training_data& data) {
+  pipeline::field_options label;
+  if (data.targets == train::target::values)
+    label.as = penstock::type::float32;
+  else if (rows.labels.kind == label_kind::numbers)
+    label.as = penstock::type::int32;
+  auto source = pipeline::source{}.field("x", rows.x, {.as = penstock::type::float32}).field("label", rows.y, label);
+  if (!rows.weights.empty()) source.field("weight", rows.weights, {.as = penstock::type::float32});
+  if (!rows.group.empty()) source.field("group", rows.group);
+  if (rows.only) source.select(*rows.only);
+  return source;
 }
 
 }  // namespace
@@ -114,27 +143,55 @@ training_data find_data(const train_options& o) {
   training_data data;
   data.training.x = in_all_files(o, or_default(o.x, first, {"/train/images", "/x"}, "--x"));
   data.training.y = in_all_files(o, or_default(o.y, first, {"/train/labels", "/label"}, "--y"));
-  const std::string test_x = o.test_x.empty() && o.x.empty() ? first_there(first, {"/test/images"}) : o.test_x;
-  const std::string test_y = o.test_y.empty() && o.y.empty() ? first_there(first, {"/test/labels"}) : o.test_y;
-  if (test_x.empty() != test_y.empty()) throw std::invalid_argument("a test set needs both --test-x and --test-y");
-  if (!test_x.empty()) data.testing = labelled_rows{in_all_files(o, test_x), in_all_files(o, test_y)};
-  if (penstock::train::classes_of(loss_of(o), 2) == 0) {
-    const io::row_reader values(data.training.y);
-    data.outputs = values.row_bytes() / penstock::size_of(values.element().element);
+  data.training.weights = in_all_files(o, o.weights);
+  if (o.validation > 0)
+    split_off_validation(o, data);
+  else
+    find_test_set(o, first, data);
+  data.class_weights = o.class_weights;
+  if (are_labels(o, data.training.y)) {
+    look_at_labels(o, data);
     return data;
   }
-  // Every label is looked at before anything is trained: a cast on the way would hide what does not fit.
-  data.outputs = count_classes(data.training.y, o.classes != 0 ? static_cast<double>(o.classes) : most_classes);
-  if (o.classes != 0) data.outputs = o.classes;
-  if (data.testing) count_classes(data.testing->y, static_cast<double>(data.outputs));
+  data.targets = train::target::values;
+  data.outputs = values_of_a_row(data.training.y);
+  if (o.balanced_classes) throw std::invalid_argument("--class-weights balanced counts labels, and there are none");
   return data;
 }
 
-pipeline::shuffled order_of(const labelled_rows& rows, const train_options& o) {
+void check_evaluation(const train_options& o, const training_data& data) {
+  const bool accuracy = o.stop.watched == train::quantity::accuracy;
+  const char* const option = o.confusion                  ? "--confusion"
+                             : o.stop.patience > 0        ? "--patience"
+                             : o.keep_best                ? "--keep-best"
+                             : !o.best_checkpoint.empty() ? "--best-checkpoint"
+                             : accuracy                   ? "--watch"
+                                                          : nullptr;
+  if (option != nullptr && !data.testing)
+    throw std::invalid_argument(
+        fmt::format("{} needs rows to evaluate on: name a test set with --test-x and --test-y, or keep a --validation "
+                    "share of the training rows",
+                    option));
+  if (accuracy && train::classes_of(loss_of(o), data.outputs) == 0)
+    throw std::invalid_argument(fmt::format("--watch accuracy is for classes, and --loss {} is of values", o.loss));
+}
+
+std::vector<std::filesystem::path> inputs_of(const training_data& data) {
+  std::vector<std::filesystem::path> files;
+  const auto add = [&](const labelled_rows& rows) {
+    for (const auto* dataset : {&rows.x, &rows.y, &rows.weights, &rows.group})
+      for (const auto& part : *dataset) files.push_back(part.file);
+  };
+  add(data.training);
+  if (data.testing) add(*data.testing);
+  return files;
+}
+
+pipeline::shuffled order_of(const training_data& data, const train_options& o) {
   pipeline::shuffled order = o.order;
   if (order.pool_rows != 0) return order;
-  const auto opened = open_rows(rows, 1, o);
-  const std::size_t row_bytes = std::max<std::size_t>(1, io::row_reader(rows.x).row_bytes());
+  const auto opened = open_rows(data.training, data, 1, o);
+  const std::size_t row_bytes = std::max<std::size_t>(1, io::row_reader(data.training.x).row_bytes());
   const std::uint64_t run = std::max<std::uint64_t>(1, opened.row_order().run_rows());
   const std::uint64_t wanted = std::max(runs_of_a_pool, pool_bytes / row_bytes / run);
   order.run_rows = run;
@@ -142,16 +199,16 @@ pipeline::shuffled order_of(const labelled_rows& rows, const train_options& o) {
   return order;
 }
 
-pipeline::opened open_rows(const labelled_rows& rows, std::size_t batch_rows, const train_options& o) {
-  const bool of_classes = penstock::train::classes_of(loss_of(o), 2) != 0;
-  auto source = pipeline::source{}
-                    .field("x", rows.x, {.as = penstock::type::float32})
-                    .field("label", rows.y, {.as = of_classes ? penstock::type::int32 : penstock::type::float32});
+pipeline::opened open_rows(const labelled_rows& rows, const training_data& data, std::size_t batch_rows,
+                           const train_options& o) {
   // No batch is held beside the one in use: the rings are as small as can be.
-  return (pipeline::read(source, o.order) |
-          pipeline::batch_options{.rows = batch_rows, .last = pipeline::last_batch::pad, .held = 0} |
-          pipeline::transport_options{.threads = o.threads})
-      .open();
+  auto description = pipeline::read(source_of(rows, data), o.order) |
+                     pipeline::batch_options{.rows = batch_rows, .last = pipeline::last_batch::pad, .held = 0} |
+                     pipeline::transport_options{.threads = o.threads};
+  if (data.targets != train::target::values)
+    if (auto codes = numbered(rows.labels, data.training.labels.names, rows.y.front()))
+      description = std::move(description) | std::move(*codes);
+  return description.open();
 }
 
 }  // namespace examples

@@ -2,6 +2,9 @@
 
 #include "../common/program.hpp"
 
+#include <fmt/format.h>
+
+#include <cmath>
 #include <stdexcept>
 
 namespace examples {
@@ -10,15 +13,51 @@ namespace {
 constexpr std::uint64_t most_counted = std::uint64_t{1}
                                        << 31;  // rows of a batch, batches of a step: their product fits
 
+/// Numbers from 0 to 1.
+CLI::Validator share() { return CLI::Range(0.0, 1.0); }
+
+void parse_class_weights(const std::string& text, train_options& o) {
+  o.balanced_classes = text == "balanced";
+  o.class_weights.clear();
+  if (o.balanced_classes) return;
+  for (const std::string& part : CLI::detail::split(text, ',')) {
+    double weight = 0;
+    if (!CLI::detail::lexical_cast(part, weight) || !(weight >= 0) || !std::isfinite(weight))
+      throw CLI::ValidationError("--class-weights", fmt::format("'{}' is no weight; it is 0 or more", part));
+    o.class_weights.push_back(weight);
+  }
+}
+
 void add_data_options(CLI::App& app, train_options& o) {
   app.add_option("FILE", o.files, "HDF5 files, or quoted patterns of files; their rows are joined in this order")
       ->required();
   app.add_option("--x", o.x, "Dataset of the inputs; default: /train/images or /x, whichever is there");
   app.add_option("--y", o.y,
-                 "Dataset of the labels, counted from 0, or of values to learn; default: /train/labels or /label");
+                 "Dataset of the labels, numbers or texts, or of values to learn; default: /train/labels or /label");
   app.add_option("--test-x", o.test_x, "Dataset of the test inputs; default: /test/images, where it is there");
   app.add_option("--test-y", o.test_y, "Dataset of the test labels; default: /test/labels, where it is there");
+  app.add_option("--weights", o.weights, "Dataset of what each training row counts; 0 masks a row, whatever it holds");
+  app.add_option("--test-weights", o.test_weights, "The same for the test rows; default: all 1");
+  app.add_option("--validation", o.validation,
+                 "Share of the training rows that is kept for evaluation, in place of a test set; 0.1: a tenth")
+      ->check(share());
+  app.add_option("--validation-group", o.validation_group,
+                 "Dataset of the training rows: rows with the same value there are all kept, or all trained on");
+}
+
+void add_label_options(CLI::App& app, train_options& o) {
   app.add_option("--classes", o.classes, "Classes; default: one more than the largest label")->check(at_least(2));
+  app.add_option("--labels-from", o.labels_from, "The number of the first class: 0 or 1")
+      ->check(CLI::IsMember({0, 1}))
+      ->capture_default_str();
+  app.add_flag("--one-hot", o.one_hot, "A row of --y holds a value for each class: one-hot, or probabilities");
+  app.add_option_function<std::string>(
+         "--class-weights,--classes-weights", [&o](const std::string& text) { parse_class_weights(text, o); },
+         "For softmax: what a row of each class counts, as 1,2.5,0.5; or balanced: the rarer, the more")
+      ->type_name("LIST");
+}
+
+void add_order_options(CLI::App& app, train_options& o) {
   app.add_flag_callback(
       "--no-normalise", [&o] { o.normalise = false; },
       "Take inputs as they are, without the pass for mean and deviation");
@@ -58,11 +97,14 @@ void add_model_options(CLI::App& app, train_options& o) {
       ->check(CLI::IsMember({"relu", "gelu", "tanh", "sigmoid", "identity"}))
       ->capture_default_str();
   app.add_flag("--layer-norm", o.layer_norm, "Normalise each row between a hidden layer's sums and its activation");
-  app.add_option("--loss", o.loss, "softmax: of classes; mse, huber: of values, those of a row of --y")
-      ->check(CLI::IsMember({"softmax", "mse", "huber"}))
+  app.add_option("--loss", o.loss,
+                 "softmax: of classes; binary: of yes and no, for each value of a row of --y; mse, huber: of values")
+      ->check(CLI::IsMember({"softmax", "binary", "mse", "huber"}))
       ->capture_default_str();
   app.add_option("--label-smoothing", o.label_smoothing,
                  "For softmax: share of a label that is spread over all classes")
+      ->capture_default_str();
+  app.add_option("--positive-weight", o.positive_weight, "For binary: what a yes counts, against a no")
       ->capture_default_str();
   app.add_option("--dropout", o.dropout, "Probability that an output of a hidden layer is set to 0 in training")
       ->capture_default_str();
@@ -107,25 +149,66 @@ void add_result_options(CLI::App& app, train_options& o) {
   auto* const checkpoint = app.add_option("--checkpoint", o.checkpoint,
                                           "HDF5 file of weights and state, written after each epoch and when stopped");
   app.add_flag("--resume", o.resume, "Go on from the checkpoint, as if training had never stopped")->needs(checkpoint);
+  auto* const beside = app.add_flag_callback(
+      "--keep-best", [&o] { o.keep_best = true; },
+      "Keep the checkpoint of the best epoch too, beside the other with .best at its end");
+  beside->needs(checkpoint);
+  app.add_option("--best-checkpoint", o.best_checkpoint, "Keep the checkpoint of the best epoch in this file")
+      ->excludes(beside);
+  app.add_option("--patience", o.stop.patience,
+                 "End when the evaluation was no better for so many epochs in a row; 0: never")
+      ->capture_default_str();
+  app.add_option("--min-delta", o.stop.min_delta, "What it must change by to count as better, for --patience")
+      ->capture_default_str();
+  app.add_option_function<std::string>(
+         "--watch", [&o](const std::string& name) { o.stop.watched = penstock::train::parse_quantity(name); },
+         "What tells a better epoch: loss or accuracy of the test set")
+      ->check(CLI::IsMember({"loss", "accuracy"}))
+      ->default_str("loss");
+  app.add_option("--log", o.log,
+                 "Write a line for each epoch to this file, .jsonl or .csv; a resumed run adds its own");
+  app.add_option("--log-steps", o.log_steps,
+                 "Also a line after every so many steps, for which the device is waited for");
+  app.add_option("--plot", o.plot, "Draw loss and accuracy against the epoch, .svg or .png; needs gnuplot");
   app.add_flag("--plan", o.plan_only, "Show the memory plan, and end");
   app.add_option("--json", o.json, "Write the results to this file");
+  app.add_option("--top-k", o.top_k, "Show the share of rows whose class is among so many most probable ones")
+      ->check(at_least(1, most_counted));
+  app.add_flag("--confusion", o.confusion,
+               "At the end, show each class's precision and recall on the test set, and what it was taken for");
 }
 
 }  // namespace
 
 void add_train_options(CLI::App& app, train_options& o) {
   add_data_options(app, o);
+  add_label_options(app, o);
+  add_order_options(app, o);
   add_model_options(app, o);
   add_machine_options(app, o);
   add_result_options(app, o);
+  app.final_callback([&o] {
+    if (o.keep_best) o.best_checkpoint = o.checkpoint + ".best";
+  });
 }
 
 penstock::train::loss_options loss_of(const train_options& o) {
+  const bool softmax = o.loss == "softmax", binary = o.loss == "binary";
+  const auto only_for = [&](bool asked, bool suits, const char* options, const char* losses) {
+    if (asked && !suits)
+      throw std::invalid_argument(fmt::format("{} for --loss {}, and this is {}", options, losses, o.loss));
+  };
+  only_for(o.label_smoothing != 0 || o.classes != 0, softmax, "--label-smoothing and --classes are", "softmax");
+  only_for(o.one_hot || o.balanced_classes || !o.class_weights.empty() || o.top_k != 0, softmax,
+           "--one-hot, --class-weights and --top-k are", "softmax");
+  only_for(o.positive_weight != 1, binary, "--positive-weight is", "binary");
+  only_for(o.labels_from != 0 || o.confusion, softmax || binary, "--labels-from and --confusion are",
+           "softmax or binary");
   penstock::train::loss_options loss = penstock::train::parse_loss(o.loss);
-  if (auto* softmax = std::get_if<penstock::train::softmax_cross_entropy>(&loss))
-    softmax->label_smoothing = o.label_smoothing;
-  else if (o.label_smoothing != 0 || o.classes != 0)
-    throw std::invalid_argument("--label-smoothing and --classes are for --loss softmax, and this is " + o.loss);
+  if (auto* of_classes = std::get_if<penstock::train::softmax_cross_entropy>(&loss))
+    of_classes->label_smoothing = o.label_smoothing;
+  if (auto* of_two = std::get_if<penstock::train::binary_cross_entropy>(&loss))
+    of_two->positive_weight = o.positive_weight;
   return loss;
 }
 

@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <penstock/train/early_stopping.hpp>
 #include <penstock/train/loss.hpp>
 
 #include <cstddef>
@@ -21,8 +22,15 @@ namespace examples {
 /// What the command line of penstock-train says.
 struct train_options {
   std::vector<std::string> files;
-  std::string x, y, test_x, test_y;  ///< paths of datasets; empty: found in the file
-  std::size_t classes = 0;           ///< 0: one more than the largest label
+  std::string x, y, test_x, test_y;     ///< paths of datasets; empty: found in the file
+  std::string weights, test_weights;    ///< of the rows; empty: all 1
+  double validation = 0;                ///< share of the training rows that is kept for evaluation
+  std::string validation_group;         ///< dataset: rows with the same value are kept together; empty: each by itself
+  std::size_t classes = 0;              ///< 0: one more than the largest label
+  int labels_from = 0;                  ///< number of the first class
+  bool one_hot = false;                 ///< a row of y holds a value for each class
+  std::vector<double> class_weights{};  ///< empty: all 1, or
+  bool balanced_classes = false;        ///< each class as if there were as many of it as of every other
 
   std::vector<std::size_t> hidden{512, 256};
   std::size_t batch_rows = 256;
@@ -37,6 +45,9 @@ struct train_options {
   double dropout = 0;
   std::string loss = "softmax";
   double label_smoothing = 0;
+  double positive_weight = 1;
+  std::size_t top_k = 0;   ///< 0: not shown
+  bool confusion = false;  ///< shown at the end
   std::string precision = "float32";
   std::size_t recompute = 0;
   std::size_t floor_rows = penstock::train::default_floor_rows;
@@ -52,9 +63,15 @@ struct train_options {
   std::size_t threads = 0;
 
   std::string checkpoint;
+  bool keep_best = false;
+  std::string best_checkpoint;  ///< beside the checkpoint where keep_best; empty: none is kept
+  penstock::train::early_stopping stop;
   bool resume = false;
   bool plan_only = false;
   std::string json;
+  std::string log;
+  std::uint64_t log_steps = 0;  ///< 0: epochs alone
+  std::string plot;
 };
 
 /// Adds the options to the command line that is parsed into `o`.

@@ -24,15 +24,32 @@ void print_plan(const planned_session& session, const gpu::budget& limits) {
   std::fflush(stdout);
 }
 
+result_form form_of(const planned_session& session, const train_options& o) {
+  const train::stage_options& stage = session.trainer.stage;
+  return {train::classes_of(stage.loss, stage.model.outputs) == 0, o.top_k, session.testing_name};
+}
+
+std::string quality_of(const train::metrics& m, const result_form& form) {
+  if (form.of_values) return fmt::format("RMSE {:.4f}", m.rmse());
+  const std::string accuracy = fmt::format("accuracy {:.4f}", m.accuracy());
+  return form.top_k == 0 ? accuracy : fmt::format("{}, top-{} {:.4f}", accuracy, form.top_k, m.top_k_accuracy());
+}
+
+void add_metrics(nlohmann::json& to, const std::string& set, const train::metrics& m, const result_form& form) {
+  if (form.of_values)
+    to[set + "_rmse"] = m.rmse();
+  else
+    to[set + "_accuracy"] = m.accuracy();
+  if (form.top_k != 0) to[fmt::format("{}_top_{}_accuracy", set, form.top_k)] = m.top_k_accuracy();
+}
+
 void print_epoch(const epoch_result& epoch, std::uint64_t epochs) {
   const train::epoch_progress& t = epoch.training;
-  const auto quality = [&](const train::metrics& m) {
-    return epoch.of_values ? fmt::format("RMSE {:.4f}", m.rmse()) : fmt::format("accuracy {:.4f}", m.accuracy());
-  };
-  std::string text =
-      fmt::format("epoch {}/{}: loss {:.4f}, train {}", t.epoch + 1, epochs, t.training.loss(), quality(t.training));
-  if (epoch.testing) text += fmt::format(", test {}", quality(*epoch.testing));
-  text += fmt::format(", {:.0f} rows/s, {:.3f} GB/s", epoch.rows_per_second, epoch.gigabytes_per_second);
+  std::string text = fmt::format("epoch {}/{}: loss {:.4f}, train {}", t.epoch + 1, epochs, t.training.loss(),
+                                 quality_of(t.training, epoch.form));
+  if (epoch.testing) text += fmt::format(", {} {}", epoch.form.testing_name, quality_of(*epoch.testing, epoch.form));
+  if (t.seconds > 0)
+    text += fmt::format(", {:.0f} rows/s, {:.3f} GB/s", epoch.rows_per_second, epoch.gigabytes_per_second);
   if (t.skipped > 0) text += fmt::format(", {} steps skipped so far", t.skipped);
   fmt::print("{}\n", text);
   std::fflush(stdout);
@@ -66,17 +83,12 @@ nlohmann::json to_json(const epoch_result& epoch) {
                            {"gb_per_s", epoch.gigabytes_per_second},
                            {"seconds", t.seconds},
                            {"steps", t.steps},
+                           {"learning_rate", t.learning_rate},
                            {"skipped", t.skipped}};
-  const auto add = [&](const std::string& set, const train::metrics& m) {
-    if (epoch.of_values)
-      result[set + "_rmse"] = m.rmse();
-    else
-      result[set + "_accuracy"] = m.accuracy();
-  };
-  add("train", t.training);
+  add_metrics(result, "train", t.training, epoch.form);
   if (!epoch.testing) return result;
-  result["test_loss"] = epoch.testing->loss();
-  add("test", *epoch.testing);
+  result[epoch.form.testing_name + "_loss"] = epoch.testing->loss();
+  add_metrics(result, epoch.form.testing_name, *epoch.testing, epoch.form);
   return result;
 }
 

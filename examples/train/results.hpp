@@ -8,11 +8,19 @@
 
 namespace examples {
 
+/// How results are shown.
+struct result_form {
+  bool of_values = false;             ///< regression: its quality is the RMSE, not the accuracy
+  std::size_t top_k = 0;              ///< 0: not shown
+  std::string testing_name = "test";  ///< what is evaluated on
+};
+result_form form_of(const planned_session& session, const train_options& o);
+
 /// What one epoch came to.
 struct epoch_result {
   penstock::train::epoch_progress training;
   std::optional<penstock::train::metrics> testing;
-  bool of_values = false;  ///< regression: its quality is the RMSE, not the accuracy
+  result_form form{};
   double rows_per_second = 0;
   double gigabytes_per_second = 0;
 };
@@ -21,6 +29,12 @@ struct epoch_result {
 void print_plan(const planned_session& session, const penstock::gpu::budget& limits);
 /// Prints the line of an epoch.
 void print_epoch(const epoch_result& epoch, std::uint64_t epochs);
+
+/// "accuracy 0.9000, top-5 0.9900", "RMSE 0.1000".
+std::string quality_of(const penstock::train::metrics& m, const result_form& form);
+/// Adds what the rows of `set` ("train", "test") came to: "test_accuracy".
+void add_metrics(nlohmann::json& to, const std::string& set, const penstock::train::metrics& m,
+                 const result_form& form);
 
 nlohmann::json to_json(const planned_session& session);
 nlohmann::json to_json(const epoch_result& epoch);

@@ -15,28 +15,58 @@ namespace gpu = penstock::gpu;
 namespace train = penstock::train;
 using namespace penstock::literals;
 
-std::size_t elements_of(const penstock::pipeline::field_shape& field) {
+std::size_t elements_of(const penstock::pipeline::opened& rows, std::string_view name) {
   std::size_t elements = 1;
-  for (const std::uint64_t extent : field.row_shape) elements *= extent;
+  for (const auto& field : rows.fields())
+    if (field.name == name)
+      for (const std::uint64_t extent : field.row_shape) elements *= extent;
   return elements;
 }
 
-train::trainer_options trainer_of(const train_options& o, std::size_t inputs, std::size_t outputs) {
+/// The rows to evaluate on have as many values of each field as those to train on.
+void check_alike(const training_data& data, const penstock::pipeline::opened& training,
+                 const penstock::pipeline::opened& testing) {
+  const auto compare = [&](const char* name, const penstock::io::location& where) {
+    const std::size_t trained = elements_of(training, name), tested = elements_of(testing, name);
+    if (trained != tested)
+      throw penstock::io::error(
+          fmt::format("a row of the test set has {} values, and one of the training set {}", tested, trained),
+          {.file = where.file.string(), .dataset = where.dataset});
+  };
+  compare("x", data.testing->x.front());
+  compare("label", data.testing->y.front());
+}
+
+/// The rows to evaluate on, where there are some.
+std::optional<penstock::pipeline::opened> open_testing(const train_options& o, const training_data& data,
+                                                       std::size_t batch_rows) {
+  if (!data.testing) return {};
+  auto testing = open_rows(*data.testing, data, batch_rows, o);
+  if (testing.rows() == 0)
+    throw penstock::io::error(
+        fmt::format("there are no rows in the {} set", data.testing_name),
+        {.file = data.testing->x.front().file.string(), .dataset = data.testing->x.front().dataset});
+  return testing;
+}
+
+train::trainer_options trainer_of(const train_options& o, std::size_t inputs, const training_data& data) {
   // Before the aggregate: GCC 12 destroys what it has made of one twice where an initialiser throws (its bug 66139).
   const train::optimizer_options optimizer = optimizer_of(o);
   const train::loss_options loss = loss_of(o);
   const auto offloads = [&](const char* what) {
     return std::find(o.offload.begin(), o.offload.end(), what) != o.offload.end();
   };
-  const bool of_classes = train::classes_of(loss, outputs) != 0;
   train::stage_options stage{.model = {.inputs = inputs,
                                        .hidden = o.hidden,
-                                       .outputs = outputs,
+                                       .outputs = data.outputs,
                                        .activation = train::parse_activation(o.activation),
                                        .layer_norm = o.layer_norm,
                                        .dropout = o.dropout},
                              .loss = loss,
-                             .targets = of_classes ? train::target::label : train::target::values,
+                             .class_weights = data.class_weights,
+                             .targets = data.targets,
+                             .top_k = o.top_k != 0 ? o.top_k : 5,
+                             .confusion = o.confusion,
                              .optimizer = optimizer,
                              .rows = o.batch_rows,
                              .precision = train::parse_precision(o.precision),
@@ -50,7 +80,13 @@ train::trainer_options trainer_of(const train_options& o, std::size_t inputs, st
   if (o.hidden == std::vector<std::size_t>{0}) stage.model.hidden.clear();
   const train::schedule schedule{
       .form = train::parse_schedule(o.schedule), .warmup_steps = o.warmup_steps, .epochs = o.epochs};
-  return {.stage = stage, .accumulate = o.accumulate, .schedule = schedule};
+  return {.stage = stage,
+          .accumulate = o.accumulate,
+          .schedule = schedule,
+          .weight = data.training.weights.empty() ? "" : "weight",
+          .class_names = data.training.labels.names,
+          .stop = o.stop,
+          .report_every = o.log_steps};
 }
 
 void print_largest(const train::stage_options& stage, const train::fits_budget& fits) {
@@ -66,26 +102,20 @@ void print_largest(const train::stage_options& stage, const train::fits_budget& 
 
 planned_session plan_session(const train_options& o, const training_data& data) {
   const gpu::device device = gpu::device::parse(o.device);
-  auto training = open_rows(data.training, o.batch_rows, o);
+  auto training = open_rows(data.training, data, o.batch_rows, o);
   if (training.rows() == 0)
     throw penstock::io::error("there are no rows to train on", {.file = data.training.x.front().file.string(),
                                                                 .dataset = data.training.x.front().dataset});
-  std::optional<penstock::pipeline::opened> testing;
-  if (data.testing) testing = open_rows(*data.testing, o.batch_rows, o);
-  const std::size_t inputs = elements_of(training.fields().front());
-  if (testing && elements_of(testing->fields().front()) != inputs)
-    throw penstock::io::error(
-        fmt::format("a row of the test set has {} values, and one of the training set {}",
-                    elements_of(testing->fields().front()), inputs),
-        {.file = data.testing->x.front().file.string(), .dataset = data.testing->x.front().dataset});
-  train::trainer_options trainer = trainer_of(o, inputs, data.outputs);
+  auto testing = open_testing(o, data, o.batch_rows);
+  if (testing) check_alike(data, training, *testing);
+  train::trainer_options trainer = trainer_of(o, elements_of(training, "x"), data);
   std::optional<train::memory_plan> plan;
   std::optional<gpu::budget_error> refused, last;  // what was asked for, and the least that was tried
   std::size_t opened_rows = o.batch_rows;
   const auto fits = [&](const train::stage_options& stage) {
     if (stage.rows != opened_rows) {
-      training = open_rows(data.training, stage.rows, o);
-      if (data.testing) testing = open_rows(*data.testing, stage.rows, o);
+      training = open_rows(data.training, data, stage.rows, o);
+      testing = open_testing(o, data, stage.rows);
       opened_rows = stage.rows;
     }
     try {
@@ -108,7 +138,7 @@ planned_session plan_session(const train_options& o, const training_data& data) 
   fits(step->stage);  // opens and plans what was chosen, after what was tried last
   trainer.stage = step->stage;
   trainer.accumulate *= step->accumulate;
-  return {device, std::move(trainer), std::move(*plan), std::move(training), std::move(testing)};
+  return {device, std::move(trainer), std::move(*plan), std::move(training), std::move(testing), data.testing_name};
 }
 
 }  // namespace examples

@@ -6,6 +6,7 @@
 #include <penstock/train/trainer.hpp>
 
 #include <optional>
+#include <string>
 
 namespace examples {
 
@@ -16,6 +17,7 @@ struct planned_session {
   penstock::train::memory_plan plan;
   penstock::pipeline::opened training;
   std::optional<penstock::pipeline::opened> testing;
+  std::string testing_name;  ///< "test", or "validation" where its rows are split off from the training set's
 };
 
 /// Plans a run within the budget. Where a batch of the wanted size does not fit, smaller ones are accumulated to the

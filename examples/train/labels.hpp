@@ -1,0 +1,47 @@
+#pragma once
+
+#include <penstock/io/location.hpp>
+#include <penstock/pipeline/description.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace examples {
+
+/// How a dataset of labels is stored.
+enum class label_kind : std::uint8_t {
+  numbers,
+  codes,  ///< texts of variable length, which io gives as numbers: places in the sorted list of those it met
+  texts   ///< of a fixed length, which io gives as bytes
+};
+
+/// What a pass over labels has found.
+struct label_summary {
+  label_kind kind = label_kind::numbers;
+  std::vector<std::string> names{};     ///< the different texts, sorted; empty for numbers
+  std::vector<std::uint64_t> counts{};  ///< rows of each class, from 0 up to the largest there is
+};
+
+/// Labels as they are stored, and the rows that count.
+struct label_source {
+  const std::vector<penstock::io::location>& labels;
+  const std::vector<penstock::io::location>&
+      weights;    ///< may be empty; a row of weight 0 is masked, whatever its label
+  int first = 0;  ///< the number of the first class
+  double most_classes = 0;
+};
+
+/// One pass over all labels. Throws io::error with the place of a label that is no whole number from `first` up to the
+/// last class, and where there are several numbers in a row.
+label_summary scan_labels(const label_source& from);
+
+/// A transform that makes field "label" of stored texts: the place of each among `names`, the training set's. Nothing
+/// where the stored values are that already. Throws std::invalid_argument that names a text which is not among them.
+std::optional<penstock::pipeline::host_transform> numbered(const label_summary& stored,
+                                                           const std::vector<std::string>& names,
+                                                           const penstock::io::location& first);
+
+}  // namespace examples

@@ -1,0 +1,155 @@
+#include "training_log.hpp"
+
+#include "../common/program.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+namespace examples {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+std::vector<std::string> columns_of(const result_form& form, bool tested) {
+  std::vector<std::string> columns{"kind", "epoch", "steps", "learning_rate", "loss"};
+  const auto add_set = [&](const std::string& set) {
+    json named;
+    add_metrics(named, set, {}, form);
+    for (const auto& [name, value] : named.items()) columns.push_back(name);
+  };
+  add_set("train");
+  if (tested) {
+    columns.push_back(form.testing_name + "_loss");
+    add_set(form.testing_name);
+  }
+  columns.insert(columns.end(), {"skipped", "rows_per_s", "gb_per_s", "seconds"});
+  return columns;
+}
+
+std::vector<std::string> lines_of(const std::string& file) {
+  std::ifstream in(file);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells(1);
+  for (const char c : line)
+    if (c == ',')
+      cells.emplace_back();
+    else
+      cells.back() += c;
+  return cells;
+}
+
+bool is_there(const std::string& file) {
+  std::error_code none;
+  return fs::is_regular_file(file, none);
+}
+
+}  // namespace
+
+void training_log::check_name(const std::string& file) {
+  if (file.empty() || file.ends_with(".jsonl") || file.ends_with(".csv")) return;
+  throw std::invalid_argument(
+      fmt::format("--log {}: logs are .jsonl (a line of JSON each) or .csv; end its name so", file));
+}
+
+training_log::training_log(std::string file, const result_form& form, bool tested, std::optional<log_position> resumed)
+    : file_(std::move(file)), form_(form), csv_(file_.ends_with(".csv")), columns_(columns_of(form, tested)) {
+  if (file_.empty()) return;
+  if (resumed && is_there(file_)) {
+    take_over(*resumed);
+    return;
+  }
+  write_text(file_, header());
+}
+
+/// A line that was cut short by the end of the program is left out like those after it.
+void training_log::take_over(const log_position& resumed) {
+  const std::vector<std::string> lines = lines_of(file_);
+  const std::size_t first = csv_ ? 1 : 0;
+  if (csv_ && !lines.empty() && lines.front() + '\n' != header())
+    throw std::runtime_error(fmt::format("{}: its columns are {}, and this run's are {}; name another log", file_,
+                                         lines.front(), fmt::join(columns_, ",")));
+  std::string kept = header();
+  for (std::size_t n = first; n < lines.size(); ++n) {
+    const json values = parse(lines[n]);
+    if (values.is_null()) {
+      if (n + 1 == lines.size()) break;
+      throw std::runtime_error(
+          fmt::format("{}: line {} is none of a log of penstock-train; name another file", file_, n + 1));
+    }
+    const bool of_epoch = values.at("kind") == "epoch";
+    if (of_epoch ? values.at("epoch") > resumed.epochs : values.at("steps") > resumed.steps) continue;
+    kept += lines[n] + '\n';
+    keep(values);
+  }
+  write_text(file_, kept);
+}
+
+/// Null where the line is no whole one.
+json training_log::parse(const std::string& line) const {
+  json values;
+  if (!csv_) {
+    values = json::parse(line, nullptr, false);
+  } else {
+    const std::vector<std::string> cells = cells_of(line);
+    if (cells.size() != columns_.size()) return {};
+    for (std::size_t n = 0; n < columns_.size(); ++n) {
+      const json number = json::parse(cells[n], nullptr, false);
+      if (!cells[n].empty()) values[columns_[n]] = number.is_discarded() ? json(cells[n]) : number;
+    }
+  }
+  const bool whole = values.is_object() && values.contains("kind") && values.contains("epoch") &&
+                     values["epoch"].is_number() && values.contains("steps") && values["steps"].is_number();
+  return whole ? values : json();
+}
+
+void training_log::keep(const json& values) {
+  if (values.at("kind") == "epoch") epochs_.push_back(values);
+}
+
+void training_log::add(const epoch_result& epoch) {
+  json values = to_json(epoch);
+  values["kind"] = "epoch";
+  write(values);
+}
+
+void training_log::add_steps(const penstock::train::epoch_progress& at) {
+  json values = to_json(epoch_result{.training = at, .form = form_});
+  values["kind"] = "steps";
+  for (const char* rate : {"rows_per_s", "gb_per_s"}) values.erase(rate);
+  write(values);
+}
+
+void training_log::write(const json& values) {
+  keep(values);
+  if (file_.empty()) return;
+  std::ofstream out(file_, std::ios::app);
+  out << line_of(values);
+  out.close();
+  if (!out) throw std::runtime_error(fmt::format("--log {}: a line could not be written; is there room?", file_));
+}
+
+std::string training_log::line_of(const json& values) const {
+  std::vector<std::string> cells;
+  for (const std::string& column : columns_) {
+    if (!csv_ && values.contains(column)) cells.push_back(fmt::format("\"{}\":{}", column, values.at(column).dump()));
+    if (!csv_) continue;
+    const json value = values.value(column, json());
+    cells.push_back(value.is_null() ? "" : value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return csv_ ? fmt::format("{}\n", fmt::join(cells, ",")) : fmt::format("{{{}}}\n", fmt::join(cells, ","));
+}
+
+std::string training_log::header() const { return csv_ ? fmt::format("{}\n", fmt::join(columns_, ",")) : ""; }
+
+}  // namespace examples

@@ -1,0 +1,52 @@
+#pragma once
+
+#include "results.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace examples {
+
+/// Where a resumed run stands: what its log says of later epochs and steps is written again.
+struct log_position {
+  std::uint64_t epochs = 0;  ///< whole ones
+  std::uint64_t steps = 0;
+};
+
+/// Results of epochs, and of steps on request, one a line as they come: JSON or CSV, by the file's ending. What is
+/// written is on its way to the disk when a call returns.
+class training_log {
+ public:
+  /// Refuses a name that ends neither in .jsonl nor in .csv.
+  static void check_name(const std::string& file);
+
+  /// Keeps no file where the name is empty. `resumed`: the lines up to there stay. Throws std::runtime_error where a
+  /// resumed file is no log with the same columns, or cannot be written.
+  training_log(std::string file, const result_form& form, bool tested, std::optional<log_position> resumed);
+
+  void add(const epoch_result& epoch);
+  void add_steps(const penstock::train::epoch_progress& at);
+
+  /// The lines of epochs, those that were kept included.
+  const std::vector<nlohmann::json>& epochs() const noexcept { return epochs_; }
+
+ private:
+  void take_over(const log_position& resumed);
+  nlohmann::json parse(const std::string& line) const;
+  void keep(const nlohmann::json& values);
+  void write(const nlohmann::json& values);
+  std::string line_of(const nlohmann::json& values) const;
+  std::string header() const;
+
+  std::string file_;
+  result_form form_;
+  bool csv_;
+  std::vector<std::string> columns_;
+  std::vector<nlohmann::json> epochs_;
+};
+
+}  // namespace examples

@@ -1,0 +1,164 @@
+#include "training_program.hpp"
+
+#include "../common/gnuplot.hpp"
+#include "../common/program.hpp"
+#include "confusion.hpp"
+#include "plot.hpp"
+
+#include <penstock/io/row_reader.hpp>
+#include <penstock/pipeline/error.hpp>
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <sstream>
+#include <utility>
+
+namespace examples {
+namespace {
+
+namespace io = penstock::io;
+namespace train = penstock::train;
+
+/// Bytes of a row as the files store it.
+std::size_t stored_row_bytes(const labelled_rows& rows) {
+  return io::row_reader(rows.x).row_bytes() + io::row_reader(rows.y).row_bytes();
+}
+
+}  // namespace
+
+training_program::training_program(const train_options& o, const training_data& data, planned_session session)
+    : options_(o),
+      stream_(session.device),
+      row_bytes_(stored_row_bytes(data.training)),
+      results_(to_json(session)),
+      form_(form_of(session, o)),
+      run_(train::build(session.plan, std::move(session.training), std::move(session.testing))),
+      trainer_(stream_, session.trainer, run_.memory),
+      line_(o.epochs, run_.training.rows(), row_bytes_) {}
+
+void training_program::run(std::stop_token stop) {
+  try {
+    prepare(stop);
+    while (!stop.stop_requested() && !is_done()) one_epoch(stop);
+  } catch (const penstock::pipeline::stopped&) {
+    // Within a pass without gradients: there is nothing to lose.
+  }
+  if (!stop.stop_requested()) return;
+  if (prepared_) return save("stopped");
+  fmt::print("stopped before the first step; there is nothing to keep\n");
+}
+
+bool training_program::is_done() const { return trainer_.position().epoch >= options_.epochs || trainer_.is_over(); }
+
+void training_program::prepare(std::stop_token stop) {
+  if (!options_.resume) {
+    if (options_.normalise) trainer_.normalise_from(run_.training, stop);
+    prepared_ = true;
+    open_log(false);
+    std::fflush(stdout);
+    return;
+  }
+  trainer_.resume(options_.checkpoint);
+  const train::position& at = trainer_.position();
+  fmt::print("resumed from {}: epoch {}, batch {}\n", options_.checkpoint, at.epoch + 1, at.next_batch);
+  prepared_ = true;
+  open_log(true);
+  if (!run_.testing) return;
+  // The run was stopped between an epoch and its evaluation.
+  if (at.next_batch == 0 && at.judged.epochs < at.epoch && at.last.rows > 0) {
+    const train::progress now = trainer_.stage().progress();
+    finish_epoch({.training = {.epoch = at.epoch - 1,
+                               .training = at.last,
+                               .steps = now.steps,
+                               .skipped = now.skipped,
+                               .complete = true}},
+                 stop);
+  } else if (is_done()) {
+    last_test_ = trainer_.evaluate(*run_.testing, stop);
+  }
+}
+
+void training_program::open_log(bool resumed) {
+  const train::progress now = trainer_.stage().progress();
+  std::optional<log_position> at;
+  if (resumed) at = log_position{trainer_.position().epoch, now.steps + now.skipped};
+  log_.emplace(options_.log, form_, run_.testing.has_value(), at);
+}
+
+void training_program::one_epoch(std::stop_token stop) {
+  const std::uint64_t first_batch = trainer_.position().next_batch;
+  epoch_result result;
+  result.training = trainer_.train_epoch(run_.training, stop, [&](const train::epoch_progress& at) {
+    if (at.exact) log_->add_steps(at);
+    line_.show(at);
+  });
+  line_.clear();
+  if (!result.training.complete) return;
+  const double rows = static_cast<double>(run_.training.rows() - first_batch * trainer_.options().stage.rows);
+  result.rows_per_second = rows / result.training.seconds;
+  result.gigabytes_per_second = result.rows_per_second * static_cast<double>(row_bytes_) / 1e9;
+  finish_epoch(std::move(result), stop);
+}
+
+/// The checkpoint comes last: a run that ends before it was written does this again, and the log's line with it.
+void training_program::finish_epoch(epoch_result result, std::stop_token stop) {
+  result.form = form_;
+  bool best = false;
+  if (run_.testing) {
+    last_test_ = result.testing = trainer_.evaluate(*run_.testing, stop);
+    best = trainer_.judge(*last_test_);
+  }
+  print_epoch(result, options_.epochs);
+  epochs_.push_back(to_json(result));
+  log_->add(result);
+  if (best && !options_.best_checkpoint.empty()) trainer_.save(options_.best_checkpoint);
+  save(nullptr);
+}
+
+void training_program::save(const char* why) {
+  const auto& at = trainer_.position();
+  if (why != nullptr) fmt::print("{} at epoch {}, batch {}", why, at.epoch + 1, at.next_batch);
+  if (!options_.checkpoint.empty()) trainer_.save(options_.checkpoint);
+  if (why != nullptr)
+    fmt::print("{}\n", options_.checkpoint.empty() ? "; without --checkpoint, nothing is kept"
+                                                   : "; go on with --checkpoint " + options_.checkpoint + " --resume");
+}
+
+void training_program::show_best() {
+  const train::judged_epochs& judged = trainer_.position().judged;
+  if (judged.epochs == 0) return;
+  const std::string watched(train::name_of(options_.stop.watched));
+  results_["best"] = {{"epoch", judged.best + 1}, {watched, judged.best_value}};
+  results_["stopped_early"] = trainer_.is_over();
+  if (trainer_.is_over())
+    fmt::print("ended early: no better {} {} for {} epochs\n", form_.testing_name, watched, judged.waited);
+  if (trainer_.is_over() || !options_.best_checkpoint.empty())
+    fmt::print("best epoch: {}, {} {} {:.4f}{}\n", judged.best + 1, form_.testing_name, watched, judged.best_value,
+               options_.best_checkpoint.empty() ? "" : ", kept in " + options_.best_checkpoint);
+}
+
+void training_program::show_confusion() {
+  if (!options_.confusion) return;
+  const auto names = names_of_classes(trainer_.options());
+  fmt::print("\n{}\n", to_text(trainer_.confusion(), names));
+  results_["confusion"] = to_json(trainer_.confusion(), names);
+}
+
+void training_program::report() {
+  std::ostringstream text;
+  text << run_.training.report();
+  fmt::print("\n{}", text.str());
+  show_best();
+  if (last_test_) {
+    add_metrics(results_, form_.testing_name, *last_test_, form_);
+    show_confusion();
+  }
+  results_["epochs"] = epochs_;
+  if (!options_.json.empty()) write_json(options_.json, results_);
+  if (!options_.plot.empty() && log_ && !log_->epochs().empty())
+    draw(options_.plot, plot_of(log_->epochs(), form_, train::to_text(trainer_.options().stage.model)));
+  if (last_test_) fmt::print("{} {}\n", form_.testing_name, quality_of(*last_test_, form_));
+}
+
+}  // namespace examples

@@ -1,0 +1,50 @@
+#pragma once
+
+#include "progress_line.hpp"
+#include "session.hpp"
+#include "training_log.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <optional>
+#include <stop_token>
+#include <string>
+
+namespace examples {
+
+/// A planned run, carried out: epochs from where the trainer stands, with their results and checkpoints.
+class training_program {
+ public:
+  training_program(const train_options& o, const training_data& data, planned_session session);
+
+  /// Trains to the last epoch, until nothing becomes better, or until a stop is asked for. A checkpoint is kept on the
+  /// way and at the end.
+  void run(std::stop_token stop);
+  /// Shows and writes what came of it.
+  void report();
+
+ private:
+  bool is_done() const;
+  void prepare(std::stop_token stop);
+  void one_epoch(std::stop_token stop);
+  void finish_epoch(epoch_result result, std::stop_token stop);
+  void open_log(bool resumed);
+  void save(const char* why);
+  void show_confusion();
+  void show_best();
+
+  const train_options& options_;
+  penstock::gpu::stream stream_;
+  std::size_t row_bytes_;
+  nlohmann::json results_;
+  result_form form_;
+  penstock::train::planned_run run_;
+  penstock::train::trainer trainer_;
+  progress_line line_;
+  std::optional<training_log> log_;
+  nlohmann::json epochs_ = nlohmann::json::array();
+  std::optional<penstock::train::metrics> last_test_;
+  bool prepared_ = false;  ///< the trainer stands where a checkpoint may be taken
+};
+
+}  // namespace examples

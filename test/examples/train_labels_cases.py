@@ -1,0 +1,175 @@
+"""penstock-train: labels of every kind, weights of rows and classes, a validation part, what is counted."""
+
+import json
+import re
+
+import h5py
+import numpy
+
+from program_case import program_case
+
+names = ["apple", "Birne", "fig", "zebra"]
+
+
+class train_labels(program_case):
+    def make_classes(self, rows=1200, classes=4, name="data.h5", first=0):
+        """Rows of a task that is easy to learn, its labels as numbers, texts and one-hot."""
+        random = numpy.random.default_rng(5)
+        label = random.integers(0, classes, rows)
+        x = random.normal(size=(rows, 12)).astype("f4")
+        x[numpy.arange(rows), label] += 3
+        ordered = sorted(names, key=lambda text: text.encode())
+        path = self.folder / name
+        with h5py.File(path, "w") as file:
+            file["x"], file["label"] = x, label.astype("u1")
+            file["one"] = (label + 1).astype("i8")
+            file["hot"] = numpy.eye(classes, dtype="f4")[label]
+            file["text"] = [ordered[n] for n in label]
+            file["fixed"] = numpy.array([ordered[n].encode() for n in label], "S8")
+            file["group"] = numpy.arange(rows, dtype="i4") // 7
+        return path, x, label
+
+    def train(self, path, *more, expect=0, results="results.json", epochs=3):
+        done = self.run_program(
+            "penstock-train", path, "--hidden", "16", "--epochs", epochs, "--batch-rows", 50, "--lr", 0.01, "--device", "host",
+            "--json", self.folder / results, *more, expect=expect
+        )  # fmt: skip
+        return done, json.loads((self.folder / results).read_text()) if expect == 0 else None
+
+    def test_labels_of_every_kind_train_the_same_model(self):
+        path = self.make_classes()[0]
+        order = ("--run-rows", 16, "--pool-rows", 256)  # whatever the labels take in the file
+        test = lambda y: ("--y", y, "--test-x", "/x", "--test-y", y, *order)
+        expected = self.train(path, *test("/label"))[1]["epochs"]
+        self.assertGreater(expected[-1]["test_accuracy"], 0.9)
+        timeless = lambda epochs: [
+            {key: value for key, value in each.items() if "_per_s" not in key and key != "seconds"} for each in epochs
+        ]
+        for y, *how in ("/one", "--labels-from", 1), ("/hot", "--one-hot"), ("/text",), ("/fixed",):
+            found = self.train(path, *test(y), *how)[1]["epochs"]
+            for one, other in zip(timeless(found), timeless(expected)):
+                for key, value in other.items():
+                    self.assertAlmostEqual(one[key], value, places=5, msg=f"{y} {key}")
+
+    def test_a_test_set_may_lack_names_and_may_not_have_others(self):
+        path, x, label = self.make_classes()
+        ordered = sorted(names, key=lambda text: text.encode())
+        with h5py.File(path, "a") as file:
+            few = numpy.flatnonzero(label >= 2)
+            file["few_x"], file["few_text"] = x[few], [ordered[n] for n in label[few]]
+            file["few_fixed"] = numpy.array([ordered[n].encode() for n in label[few]], "S8")
+            file["other"] = ["banana" for _ in few]
+        for kind in "text", "fixed":
+            found = self.train(path, "--y", f"/{kind}", "--test-x", "/few_x", "--test-y", f"/few_{kind}")[1]
+            self.assertGreater(found["test_accuracy"], 0.9)
+        done = self.train(path, "--y", "/text", "--test-x", "/few_x", "--test-y", "/other", expect=2)[0]
+        self.assert_one_line(done, "/other", "'banana'", "4 classes")
+
+    def test_names_of_classes_come_back_with_the_predictions(self):
+        path, x, label = self.make_classes()
+        checkpoint, out = self.folder / "c.h5", self.folder / "out.h5"
+        self.train(path, "--y", "/text", "--checkpoint", checkpoint)
+        self.run_program("penstock-predict", checkpoint, path, "-o", out, "--classes")
+        with h5py.File(out) as file, h5py.File(path) as data:
+            known = json.loads(file["prediction"].attrs["class_names"])
+            self.assertEqual(known, sorted(names, key=lambda text: text.encode()))
+            predicted = numpy.array(known)[file["prediction"][:]]
+            self.assertGreater((predicted == data["text"].asstr()[:]).mean(), 0.9)
+        done = self.train(path, "--y", "/label", "--checkpoint", checkpoint, "--resume", expect=1)[0]
+        self.assert_one_line(done, "apple", "numbers")
+
+    def test_predicted_classes_count_from_where_the_labels_did(self):
+        path, x, label = self.make_classes()
+        checkpoint, out = self.folder / "c.h5", self.folder / "out.h5"
+        self.train(path, "--y", "/one", "--labels-from", 1, "--checkpoint", checkpoint)
+        self.run_program("penstock-predict", checkpoint, path, "-o", out, "--classes")
+        with h5py.File(out) as file:
+            self.assertGreater((file["prediction"][:] == label + 1).mean(), 0.9)
+        done = self.train(path, "--y", "/label", "--labels-from", 1, expect=1)[0]
+        self.assert_one_line(done, "/label", "the label is 0")
+
+    def test_what_each_class_was_taken_for_is_shown_and_kept(self):
+        path, x, label = self.make_classes()
+        checkpoint, out = self.folder / "c.h5", self.folder / "out.h5"
+        done, found = self.train(
+            path, "--y", "/text", "--test-x", "/x", "--test-y", "/text", "--confusion", "--top-k", 2, "--checkpoint", checkpoint
+        )
+        self.run_program("penstock-predict", checkpoint, path, "-o", out)
+        with h5py.File(out) as file:
+            probabilities = file["prediction"][:]
+        counts = numpy.zeros((4, 4), int)
+        numpy.add.at(counts, (label, probabilities.argmax(1)), 1)
+        self.assertEqual(found["confusion"]["counts"], counts.tolist())
+        for c in range(4):
+            self.assertAlmostEqual(found["confusion"]["precision"][c], counts[c, c] / counts[:, c].sum())
+            self.assertAlmostEqual(found["confusion"]["recall"][c], counts[c, c] / counts[c].sum())
+        top = (numpy.argsort(-probabilities, 1)[:, :2] == label[:, None]).any(1).mean()
+        self.assertAlmostEqual(found["test_top_2_accuracy"], top, places=3)
+        self.assertRegex(done.stdout, rf"zebra +{counts[3].sum()} +{counts[3, 3] / counts[:, 3].sum():.4f}")
+        self.assert_one_line(self.train(path, "--confusion", expect=2)[0], "--confusion", "--validation")
+
+    def test_yes_and_no_are_learned_as_numbers_texts_values_and_several_at_once(self):
+        path, x, label = self.make_classes()
+        with h5py.File(path, "a") as file:
+            file["yes"] = (label >= 2).astype("u1")
+            file["said"] = ["yes" if n >= 2 else "no" for n in label]
+            file["chance"] = (label >= 2).astype("f4")
+            file["both"] = numpy.stack([label >= 2, label % 2], 1).astype("u1")
+        for y in "yes", "said", "chance", "both":
+            rows = ("--y", f"/{y}", "--test-x", "/x", "--test-y", f"/{y}")
+            found = self.train(path, "--loss", "binary", *rows, epochs=6)[1]
+            self.assertGreater(found["test_accuracy"], 0.85, y)
+        done = self.train(path, "--loss", "binary", "--y", "/label", expect=1)[0]
+        self.assert_one_line(done, "/label", "0 to 1")
+
+    def test_masked_rows_may_hold_anything(self):
+        path, x, label = self.make_classes()
+        weights = numpy.ones(len(x), "f4")
+        weights[::3] = 0
+        with h5py.File(path, "a") as file:
+            file["weight"], file["masked_label"] = weights, numpy.where(weights > 0, label, -1)
+            file["masked_x"] = numpy.where(weights[:, None] > 0, x, numpy.nan).astype("f4")
+        masked = ("--x", "/masked_x", "--y", "/masked_label", "--test-x", "/x", "--test-y", "/label")
+        found = self.train(path, *masked, "--weights", "/weight")[1]
+        self.assertGreater(found["test_accuracy"], 0.9)
+        self.assert_one_line(self.train(path, *masked, expect=1)[0], "/masked_label", "row 0")
+        self.assertGreater(self.train(path, *masked, "--weights", "/weight", "--test-weights", "/weight")[1]["test_accuracy"], 0.9)
+
+    def test_rare_classes_weigh_more_on_request(self):
+        path, x, label = self.make_classes()
+        keep = numpy.flatnonzero((label != 3) | (numpy.arange(len(label)) % 12 == 0))
+        with h5py.File(path, "a") as file:
+            file["rare_x"], file["rare"] = x[keep], label[keep]
+        rows = ("--x", "/rare_x", "--y", "/rare", "--test-x", "/rare_x", "--test-y", "/rare", "--confusion")
+        plain = self.train(path, *rows)[1]["confusion"]["recall"][3]
+        counts = numpy.bincount(label[keep])
+        by_hand = ",".join(repr(float(len(keep) / (4 * n))) for n in counts)
+        weighted = [self.train(path, *rows, "--class-weights", given)[1] for given in ("balanced", by_hand)]
+        self.assertGreater(weighted[0]["confusion"]["recall"][3], plain)
+        self.assertEqual(weighted[0]["confusion"], weighted[1]["confusion"])
+        self.assert_one_line(self.train(path, "--class-weights", "1,2", expect=2)[0], "2 class weights for 4 classes")
+        self.assert_one_line(self.train(path, "--class-weights", "1,x", expect=2)[0], "--class-weights", "'x'")
+
+    def test_a_validation_part_is_kept_from_training(self):
+        path, x, label = self.make_classes()
+        for more in (), ("--validation-group", "/group"):
+            done, found = self.train(path, "--validation", 0.2, *more)
+            rows = found["rows"]
+            self.assertTrue(0.7 * len(x) < rows < 0.9 * len(x), rows)
+            self.assertGreater(found["validation_accuracy"], 0.9)
+            self.assertIn("validation_loss", found["epochs"][0])
+            self.assertIsNotNone(re.search(r"^epoch 1/3: .*, validation accuracy", done.stdout, re.MULTILINE))
+        self.assert_one_line(self.train(path, "--validation", 2, expect=2)[0], "--validation")
+        done = self.train(path, "--validation", 0.2, "--test-x", "/x", "--test-y", "/label", expect=2)[0]
+        self.assert_one_line(done, "--validation", "--test-x")
+        done = self.train(path, "--validation", 1e-9, expect=1)[0]
+        self.assert_one_line(done, "no rows in the validation set")
+
+    def test_options_that_do_not_suit_the_loss_are_refused(self):
+        path = self.make_classes()[0]
+        for loss, option in ("mse", ("--labels-from", 1)), ("binary", ("--top-k", 2)), ("softmax", ("--positive-weight", 2)), \
+                ("huber", ("--class-weights", "1,2")), ("mse", ("--confusion",)), ("binary", ("--one-hot",)):  # fmt: skip
+            self.assert_one_line(self.train(path, "--loss", loss, *option, expect=2)[0], option[0], loss)
+        self.assert_one_line(self.train(path, "--y", "/hot", expect=1)[0], "/hot", "--one-hot")
+        self.assert_one_line(self.train(path, "--y", "/text", "--labels-from", 1, expect=2)[0], "--labels-from")
+        self.assert_one_line(self.train(path, "--y", "/text", "--classes", 3, expect=2)[0], "4 different labels", "3 classes")

@@ -1,0 +1,180 @@
+"""penstock-train: when it ends, the best checkpoint, logs, pictures, and files of results that cannot be."""
+
+import csv
+import json
+import pathlib
+import shutil
+import signal
+import subprocess
+import xml.dom.minidom
+
+import h5py
+import numpy
+
+from program_case import program_case
+
+times = ("rows_per_s", "gb_per_s", "seconds")
+
+
+def timeless(values):
+    return {key: value for key, value in values.items() if key not in times}
+
+
+class train_logs(program_case):
+    def make_data(self):
+        """Few rows that can be learned by heart, and whose labels are half noise: the test loss rises soon."""
+        random = numpy.random.default_rng(3)
+        path = self.folder / "data.h5"
+        with h5py.File(path, "w") as file:
+            for name in "x", "test_x":
+                x = random.normal(size=(300, 12)).astype("f4")
+                label = random.integers(0, 3, 300)
+                x[numpy.arange(300), label] += 2
+                noise = random.random(300) < 0.5
+                file[name] = x
+                file["label" if name == "x" else "test_label"] = numpy.where(noise, random.integers(0, 3, 300), label)
+        return path
+
+    def arguments(self, path, *more, epochs=40):
+        return [
+            path, "--x", "/x", "--y", "/label", "--test-x", "/test_x", "--test-y", "/test_label", "--hidden", "64",
+            "--batch-rows", 50, "--lr", 0.01, "--device", "host", "--epochs", epochs, *more
+        ]  # fmt: skip
+
+    def train(self, path, *more, expect=0, epochs=40):
+        return self.run_program("penstock-train", *self.arguments(path, *more, epochs=epochs), expect=expect)
+
+    def read_log(self, path):
+        return [json.loads(line) for line in path.read_text().splitlines()]
+
+    def weights_of(self, path):
+        with h5py.File(path) as file:
+            return [file[f"model/layer{n}/weight"][:].tobytes() for n in (0, 1)]
+
+    def test_training_ends_when_nothing_becomes_better_and_the_best_is_kept(self):
+        path, results = self.make_data(), self.folder / "r.json"
+        state, best, log = self.folder / "c.h5", self.folder / "c.h5.best", self.folder / "log.jsonl"
+        done = self.train(path, "--patience", 4, "--checkpoint", state, "--keep-best", "--json", results, "--log", log)
+        losses = [line["test_loss"] for line in self.read_log(log)]
+        place = min(range(len(losses)), key=losses.__getitem__)
+        self.assertEqual(len(losses), place + 1 + 4)
+        self.assertLess(len(losses), 40)
+        kept = json.loads(results.read_text())
+        self.assertEqual((kept["best"]["epoch"], kept["best"]["loss"]), (place + 1, losses[place]))
+        self.assertTrue(kept["stopped_early"])
+        self.assertIn("ended early: no better test loss for 4 epochs", done.stdout)
+        # The best checkpoint is the one that a run of so many epochs would have ended with.
+        short = self.folder / "short.h5"
+        self.train(path, "--checkpoint", short, epochs=place + 1)
+        self.assertEqual(self.weights_of(best), self.weights_of(short))
+        self.assertNotEqual(self.weights_of(best), self.weights_of(state))
+        # It stays ended, and goes on where patience is longer; the best alone can be evaluated.
+        again = self.train(path, "--patience", 4, "--checkpoint", state, "--resume", "--json", results)
+        self.assertNotIn(f"epoch {len(losses) + 1}/", again.stdout)
+        longer = self.train(path, "--patience", 5, "--checkpoint", state, "--resume", "--log", log)
+        self.assertIn(f"epoch {len(losses) + 1}/40", longer.stdout)
+        self.assertEqual(len(self.read_log(log)), len(losses) + 1)
+        evaluated = self.train(path, "--checkpoint", best, "--resume", "--json", results, epochs=0)
+        accuracy = self.read_log(log)[place]["test_accuracy"]
+        self.assertAlmostEqual(json.loads(results.read_text())["test_accuracy"], accuracy)
+        self.assertIn(f"test accuracy {accuracy:.4f}", evaluated.stdout)
+
+    def test_a_resumed_run_ends_when_the_undisturbed_one_does(self):
+        path, whole, parts = self.make_data(), self.folder / "whole.h5", self.folder / "parts.h5"
+        rule = ("--patience", 3, "--watch", "accuracy", "--min-delta", 0.01)
+        log = {name: self.folder / f"{name}.jsonl" for name in ("whole", "parts")}
+        self.train(path, *rule, "--checkpoint", whole, "--best-checkpoint", self.folder / "b1", "--log", log["whole"])
+        self.train(path, *rule, "--checkpoint", parts, "--best-checkpoint", self.folder / "b2", "--log", log["parts"], epochs=2)
+        self.train(path, *rule, "--checkpoint", parts, "--best-checkpoint", self.folder / "b2", "--log", log["parts"], "--resume")
+        expected, found = (list(map(timeless, self.read_log(log[name]))) for name in ("whole", "parts"))
+        self.assertEqual(found, expected)
+        self.assertEqual(self.weights_of(parts), self.weights_of(whole))
+        self.assertEqual(self.weights_of(self.folder / "b2"), self.weights_of(self.folder / "b1"))
+
+    def test_logs_of_steps_go_on_without_a_gap_or_a_repetition(self):
+        path = self.make_data()
+        for ending in "jsonl", "csv":
+            whole, parts = self.folder / f"whole.{ending}", self.folder / f"parts.{ending}"
+            state = self.folder / f"{ending}.h5"
+            self.train(path, "--log", whole, "--log-steps", 4, epochs=3)
+            self.train(path, "--log", parts, "--log-steps", 4, "--checkpoint", state, epochs=2)
+            shown = parts.read_text()
+            # As if it had been killed after the log, before the checkpoint: lines beyond it, the last cut short.
+            kept = self.folder / "kept.h5"
+            shutil.copy(state, kept)
+            self.train(path, "--log", parts, "--log-steps", 4, "--checkpoint", state, "--resume", epochs=3)
+            parts.write_text(parts.read_text()[:-9])
+            self.train(path, "--log", parts, "--log-steps", 4, "--checkpoint", kept, "--resume", epochs=3)
+            self.assertTrue(parts.read_text().startswith(shown))
+            read = self.read_log if ending == "jsonl" else lambda file: list(csv.DictReader(file.open(newline="")))
+            self.assertEqual(list(map(timeless, read(parts))), list(map(timeless, read(whole))))
+            lines = read(whole)
+            self.assertEqual([int(line["steps"]) for line in lines if line["kind"] == "steps"], [4, 8, 12, 16])
+            self.assertEqual([int(line["epoch"]) for line in lines if line["kind"] == "epoch"], [1, 2, 3])
+            self.assertEqual(len(lines), 7)
+            again = self.train(path, "--log", whole, epochs=1)
+            self.assertEqual(len(read(whole)), 1, again.stdout)
+
+    def test_a_log_of_something_else_is_not_gone_on_with(self):
+        path, state, log = self.make_data(), self.folder / "c.h5", self.folder / "log.csv"
+        self.train(path, "--checkpoint", state, epochs=1)
+        log.write_text("a,b\n1,2\n")
+        self.assert_one_line(self.train(path, "--checkpoint", state, "--resume", "--log", log, expect=1), "log.csv", "a,b")
+        self.assertEqual(log.read_text(), "a,b\n1,2\n")
+        text = self.folder / "notes.jsonl"
+        text.write_text("dear diary\nit rained\n")
+        self.assert_one_line(self.train(path, "--checkpoint", state, "--resume", "--log", text, expect=1), "notes.jsonl", "line 1")
+        self.assertEqual(text.read_text(), "dear diary\nit rained\n")
+        self.assert_one_line(self.train(path, "--log", self.folder / "log.txt", expect=2), ".jsonl")
+
+    def test_loss_and_accuracy_are_drawn(self):
+        if shutil.which("gnuplot") is None:
+            self.skipTest("gnuplot is not installed")
+        path, state, log = self.make_data(), self.folder / "c.h5", self.folder / "log.csv"
+        picture = self.folder / "curves.svg"
+        self.train(path, "--checkpoint", state, "--log", log, epochs=2)
+        self.train(path, "--checkpoint", state, "--log", log, "--resume", "--plot", picture, epochs=3)
+        shown = picture.read_text()
+        xml.dom.minidom.parseString(shown)
+        for word in "loss", "accuracy", "epoch", "train", "test", "12-64-3":
+            self.assertIn(word, shown)
+        self.train(path, "--plot", self.folder / "curves.png", epochs=1)
+        self.assertEqual((self.folder / "curves.png").read_bytes()[:4], b"\x89PNG")
+        self.assert_one_line(self.train(path, "--plot", self.folder / "curves.gif", expect=2), "--plot", ".svg")
+
+    def test_files_of_results_that_cannot_be_are_found_before_training(self):
+        path, name = self.make_data(), self.folder / "same"
+        for one, other in ("--json", "--checkpoint"), ("--log", "--json"), ("--best-checkpoint", "--checkpoint"):
+            file = f"{name}.jsonl"
+            done = self.train(path, one, file, other, self.folder / "." / "same.jsonl", expect=2)
+            self.assert_one_line(done, one, other, "same.jsonl")
+            self.assertNotIn("epoch 1", done.stdout)
+        for option, ending in ("--checkpoint", ".h5"), ("--json", ".json"), ("--log", ".csv"), ("--best-checkpoint", ".h5"):
+            nowhere = pathlib.Path("/proc") / f"result{ending}"  # a folder where nobody, root included, makes files
+            done = self.train(path, option, nowhere, expect=1)
+            self.assert_one_line(done, option, "/proc")
+            self.assertNotIn("epoch 1", done.stdout)
+        self.assertEqual(sorted(entry.name for entry in self.folder.iterdir()), ["data.h5"])
+
+    def test_what_needs_an_evaluation_is_refused_without_one(self):
+        path = self.make_data()
+        for option in ("--patience", 2), ("--watch", "accuracy"), ("--best-checkpoint", self.folder / "b.h5"):
+            done = self.run_program("penstock-train", path, *option, expect=2)
+            self.assert_one_line(done, option[0], "--test-x")
+        self.assert_one_line(self.run_program("penstock-train", path, "--keep-best", expect=2), "--checkpoint")
+
+    def test_a_run_that_is_stopped_goes_on_with_its_log(self):
+        path, state, log, whole = (self.folder / name for name in ("data.h5", "c.h5", "log.csv", "whole.csv"))
+        self.make_data()
+        arguments = self.arguments(path, "--log-steps", 2, epochs=60)
+        running = self.start_program("penstock-train", *map(str, arguments), "--checkpoint", state, "--log", log,
+                                     stdout=subprocess.PIPE)  # fmt: skip
+        while not (line := running.stdout.readline()).startswith("epoch 3/60"):
+            self.assertTrue(line, "ended before its third epoch")
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=100)
+        self.assertEqual(running.returncode, 128 + signal.SIGINT)
+        self.run_program("penstock-train", *arguments, "--checkpoint", state, "--log", log, "--resume")
+        self.run_program("penstock-train", *arguments, "--log", whole)
+        read = lambda file: [timeless(line) for line in csv.DictReader(file.open(newline=""))]
+        self.assertEqual(read(log), read(whole))
