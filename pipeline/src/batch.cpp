@@ -63,6 +63,10 @@ std::vector<std::uint64_t> batch::row_ids() const {
   return lease_ ? lease_->row_ids(ticket_) : std::vector<std::uint64_t>{};
 }
 
+std::vector<row_identity> batch::row_identities(std::string_view field) const {
+  return lease_ ? lease_->row_identities(ticket_, field) : std::vector<row_identity>{};
+}
+
 field_view batch::typed_view(std::string_view name, type element) const {
   const field_view found = view(name);
   if (found.element != element)

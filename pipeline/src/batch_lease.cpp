@@ -228,4 +228,19 @@ std::vector<std::uint64_t> batch_lease::row_ids(std::uint64_t ticket) const {
   return ids;
 }
 
+std::vector<row_identity> batch_lease::row_identities(std::uint64_t ticket, std::string_view field) const {
+  const auto& fields = on_->parts->from.fields();
+  const auto named = std::find_if(fields.begin(), fields.end(), [&](const auto& f) { return f.name == field; });
+  if (named == fields.end())
+    throw std::invalid_argument(
+        fmt::format("rows are identified by field '{}', which the source does not have", field));
+  const io::row_reader& reader = on_->readers[static_cast<std::size_t>(named - fields.begin())];
+  std::vector<row_identity> identities;
+  for (const std::uint64_t row : row_ids(ticket)) {
+    const io::row_reader::segment& part = reader.segment_of(row);
+    identities.push_back({static_cast<std::uint64_t>(&part - reader.segments().data()), row - part.first_row});
+  }
+  return identities;
+}
+
 }  // namespace penstock::pipeline

@@ -41,6 +41,7 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   std::vector<field_view> views(std::uint64_t ticket) const;
   std::vector<std::uint64_t> row_ids(std::uint64_t ticket) const;
   const std::string& damage_mask() const noexcept { return on_->plan.damage_mask; }
+  std::vector<row_identity> row_identities(std::uint64_t ticket, std::string_view field) const;
 
  private:
   struct lent {

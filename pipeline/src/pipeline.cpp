@@ -80,8 +80,10 @@ std::optional<row_place> pipeline::place_of(std::string_view field, std::uint64_
   const auto& fields = impl_->on->parts->from.fields();
   for (std::size_t i = 0; i < fields.size(); ++i) {
     if (fields[i].name != field) continue;
-    const io::row_reader::segment& part = impl_->on->readers[i].segment_of(row);
-    return row_place{part.where.file.string(), part.where.dataset, row - part.first_row};
+    const io::row_reader& reader = impl_->on->readers[i];
+    const io::row_reader::segment& part = reader.segment_of(row);
+    return row_place{part.where.file.string(), part.where.dataset, row - part.first_row,
+                     static_cast<std::uint64_t>(&part - reader.segments().data())};
   }
   return std::nullopt;
 }

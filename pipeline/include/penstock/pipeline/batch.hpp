@@ -11,6 +11,13 @@
 
 namespace penstock::pipeline {
 
+/// Where a row of a field is stored: the number of its dataset among the field's segments, and its number there.
+struct row_identity {
+  std::uint64_t segment = 0;
+  std::uint64_t index = 0;
+  friend bool operator==(const row_identity&, const row_identity&) = default;
+};
+
 class batch_lease;  // private: what gives the rows back
 
 /// One field of a batch: rows() rows, one after another, in the device's memory.
@@ -57,6 +64,8 @@ class batch {
 
   /// Row numbers in the source, of the valid rows; computed on the host when asked.
   std::vector<std::uint64_t> row_ids() const;
+  /// The same as places in a field's segments. Throws std::invalid_argument for a field that the source does not have.
+  std::vector<row_identity> row_identities(std::string_view field) const;
 
   /// Says that `other` uses the rows too: it waits for them now, and the rows return only when its work issued until
   /// the release is done.

@@ -37,7 +37,8 @@ struct consume_options {
 struct row_place {
   std::string file{};
   std::string dataset{};
-  std::uint64_t row = 0;  ///< in that dataset
+  std::uint64_t row = 0;      ///< in that dataset
+  std::uint64_t segment = 0;  ///< number of that dataset among the field's segments
 };
 
 /// A batch of a run of epochs, by number.
