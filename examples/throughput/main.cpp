@@ -19,6 +19,7 @@
 #include "batch_sizes.hpp"
 #include "limits.hpp"
 #include "measure.hpp"
+#include "price.hpp"
 #include "results.hpp"
 
 namespace {
@@ -39,6 +40,7 @@ struct options {
   bool baseline = false;
   bool resident = false;
   bool report = false;
+  std::string labels;
   std::string json, csv, plot;
   std::vector<std::string> saved;
 };
@@ -83,6 +85,10 @@ void add_timing_options(CLI::App& app, options& o) {
   app.add_flag("--resident", o.resident,
                "Put the same consumer beside it, on rows that already lie in the device's memory");
   app.add_flag("--report", o.report, "Show after each figure what the stages did and waited for");
+  app.add_option(
+      "--mixing", o.labels,
+      "Show before the figures what each order costs, and how well its batches mix the classes in this dataset "
+      "of labels of FILE");
   app.add_option("--json", o.json, "Write the results to this file");
   app.add_option("--csv", o.csv, "Write the results to this file, a line for each figure");
   auto* plot =
@@ -160,12 +166,25 @@ void measure(const task& what, std::size_t batch_rows, const options& o, example
   if (o.resident) compare(examples::measure_resident(what.request, batch_rows, o.timing));
 }
 
+/// A line for each order and batch size: what it costs, and how well it mixes.
+std::string prices_of(const std::vector<task>& tasks, const std::vector<std::size_t>& batch_sizes, const options& o) {
+  std::string lines;
+  if (o.labels.empty()) return lines;
+  for (const task& what : tasks)
+    for (const std::size_t batch_rows : batch_sizes)
+      lines += fmt::format("{} {}, batches of {} rows: {}\n", what.request.dataset, what.request.order_name, batch_rows,
+                           to_text(examples::price_of(what.request, o.labels, batch_rows)));
+  return lines;
+}
+
 void measure_all(const options& o) {
   const auto batch_sizes = examples::parse_batch_sizes(o.batch_rows);
   const auto tasks = checked_tasks(o, batch_sizes);
+  const std::string prices = prices_of(tasks, batch_sizes, o);
   examples::results all{.device = tasks.front().request.device.description(), .limits = {}, .figures = {}};
   fmt::print("{}, device memory {}, pinned memory {}\n", all.device, penstock::format_bytes(o.budget.device_bytes),
              penstock::format_bytes(o.budget.pinned_bytes));
+  fmt::print("{}", prices);
   examples::print_head();
   for (const task& what : tasks)
     for (const std::size_t batch_rows : batch_sizes) measure(what, batch_rows, o, all);

@@ -2,9 +2,11 @@
 
 #include "drawn_rows.hpp"
 #include "each_once.hpp"
+#include "mixed_rows.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace penstock::pipeline {
@@ -22,19 +24,37 @@ struct maker {
     return wish ? wish : shape.rows;
   }
 
-  made operator()(const sequential&) const { return std::make_shared<each_once>(shape.rows); }
+  made mixed(std::uint64_t seed, bool permuted) const {
+    return std::make_shared<mixed_rows>(
+        supply.mix, mixed_rows::options{seed, permuted, shape.run_rows, std::max<std::uint64_t>(shape.shards, 1)});
+  }
+  void refuse_mix() const {
+    if (supply.mix)
+      throw std::invalid_argument(
+          "sources that are mixed by ratio are read in sequence, shuffled or random; weights and classes would say "
+          "otherwise how often rows come");
+  }
+
+  made operator()(const sequential&) const {
+    if (supply.mix) return mixed(0, false);
+    return std::make_shared<each_once>(shape.rows);
+  }
   made operator()(const shuffled& how) const {
-    const auto last = shape.shared ? each_once::last_run::comes_last : each_once::last_run::is_put_in;
+    if (supply.mix) return mixed(how.seed, true);
+    const auto last = shape.shards > 1 ? each_once::last_run::comes_last : each_once::last_run::is_put_in;
     return std::make_shared<each_once>(shape.rows, shape.run_rows, how.seed, last);
   }
   made operator()(const random& how) const {
+    if (supply.mix) return mixed(how.seed, true);
     return std::make_shared<each_once>(shape.rows, 1, how.seed, each_once::last_run::comes_last);
   }
   made operator()(const weighted& how) const {
+    refuse_mix();
     if (!supply.weights) throw std::invalid_argument("a weighted order needs the weights of the rows");
     return std::make_shared<weighted_rows>(supply.weights, how.seed, rows_or(how.rows));
   }
   made operator()(const class_balanced& how) const {
+    refuse_mix();
     if (!supply.classes) throw std::invalid_argument("a class-balanced order needs the classes of the rows");
     return std::make_shared<balanced_rows>(supply.classes, how.seed, rows_or(how.rows));
   }

@@ -12,7 +12,7 @@ namespace penstock::pipeline {
 struct sequence_shape {
   std::uint64_t rows = 0;  ///< that take part
   std::uint64_t run_rows = 1;
-  bool shared = false;  ///< dealt to several shards
+  std::uint64_t shards = 1;
 };
 
 /// The sequence of an order. Throws std::invalid_argument where the order draws by what the supply does not hold.

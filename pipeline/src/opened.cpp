@@ -1,5 +1,6 @@
 #include "geometry.hpp"
 #include "pipeline_impl.hpp"
+#include "price_order.hpp"
 #include "read_options_of.hpp"
 #include "supply_rows.hpp"
 
@@ -33,6 +34,32 @@ void refuse_cast_of_bytes(const source::field_description& field, const io::row_
                   {.file = first.file.string(), .dataset = first.dataset});
 }
 
+/// Rows of each source that a mixed one is made of. Throws io::error where its fields differ in them.
+std::vector<std::uint64_t> rows_of_parts(const source& from, const std::vector<io::row_reader>& readers) {
+  std::vector<std::uint64_t> rows;
+  if (!from.mix()) return rows;
+  const auto& parts = from.mix()->parts;
+  for (std::size_t field = 0; field < readers.size(); ++field) {
+    const std::string& name = from.fields()[field].name;
+    auto at = readers[field].segments().begin();
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+      const auto& own = parts[part].from.fields();
+      const auto same = std::find_if(own.begin(), own.end(), [&](const auto& f) { return f.name == name; });
+      std::uint64_t here = 0;
+      for (std::size_t n = 0; n < same->segments.size(); ++n) here += at++->rows;
+      if (field == 0)
+        rows.push_back(here);
+      else if (rows[part] != here)
+        throw io::error(
+            fmt::format("source {} of a mix has {} rows in field '{}', and {} in field '{}'; all fields need "
+                        "the same number",
+                        part + 1, rows[part], from.fields().front().name, here, name),
+            {.file = same->segments.front().file.string(), .dataset = same->segments.front().dataset});
+    }
+  }
+  return rows;
+}
+
 }  // namespace
 
 struct opened::impl {
@@ -40,7 +67,7 @@ struct opened::impl {
       : parts(std::move(what)),
         readers(std::move(opened_readers)),
         shape(shape_of(readers)),
-        supply(supply_rows(parts->from, parts->how, shape.rows, parts->faults)),
+        supply(supply_rows(parts->from, parts->how, shape.rows, rows_of_parts(parts->from, readers), parts->faults)),
         rows(parts->how, shape, supply, parts->share) {
     if (rows.ranks() > 1 && parts->batch.last == last_batch::keep)
       throw std::invalid_argument(
@@ -97,7 +124,7 @@ struct opened::impl {
       for (std::size_t i = 0; i < readers.size(); ++i)
         for (io::memory_item item : readers[i].memory(resources(readers[i], threads)))
           items.push_back({fmt::format("io: {} of {}", item.name, parts->from.fields()[i].name), item.bytes});
-      const auto held = memory_of(supply, parts->from, parts->how, shape.rows);
+      const auto held = memory_of(supply, parts->how, shape.rows);
       items.insert(items.end(), held.begin(), held.end());
       if (parts->trace.bytes) items.push_back({"pipeline: trace", parts->trace.bytes});
       return items;
@@ -170,6 +197,22 @@ pipeline description::build(gpu::device d, const gpu::budget& limits) const {
 std::uint64_t opened::rows() const noexcept { return impl_->rows.rows(); }
 const std::vector<field_shape>& opened::fields() const noexcept { return impl_->shapes; }
 const order& opened::row_order() const noexcept { return impl_->rows; }
+
+order_price opened::price(const std::string& class_field) const {
+  const order& rows = impl_->rows;
+  order_price price;
+  if (rows.is_pooled()) price.pool_bytes = rows.window_rows() * impl_->shape.row_bytes;
+  for (const auto& item : memory_of(impl_->supply, impl_->parts->how, impl_->shape.rows))
+    price.table_bytes += item.bytes;
+  price.read_amplification = read_amplification(rows, impl_->readers);
+  if (class_field.empty()) return price;
+  row_classes known =
+      classes_of(impl_->parts->from, class_field, "mixing is measured by", nullptr, impl_->parts->faults);
+  for (std::uint64_t row = 0; impl_->supply.only && row < known.of_row.size(); ++row)
+    if (!impl_->supply.only->contains(row)) known.of_row[row] = no_class;
+  price.mixing = mixing(rows, known.of_row, impl_->parts->batch.rows);
+  return price;
+}
 
 pipeline_plan opened::plan(gpu::device d, const gpu::budget& limits, const gpu::ledger& taken) const {
   return impl_->describe(d, plan_geometry(impl_->fields(d), impl_->task(d), limits, taken));

@@ -56,13 +56,13 @@ order::order(const order_options& options, source_shape shape, const row_supply&
   chosen_rows_ = shape.rows;
   const shuffled defaults = order_defaults(shape);
   const auto* shuffle = std::get_if<shuffled>(&options);
-  const bool as_they_lie = std::holds_alternative<sequential>(options), shared = share.shards > 1;
+  const bool as_they_lie = std::holds_alternative<sequential>(options);
   permuted_ = !as_they_lie;
   if (shuffle)
     choose_run(*shuffle, defaults);
   else
-    run_rows_ = as_they_lie ? (shared ? defaults.run_rows : 0) : 1;
-  sequence_ = make_sequence(options, {chosen_rows_, std::max<std::uint64_t>(run_rows_, 1), shared}, supply);
+    run_rows_ = as_they_lie && !supply.mix ? (share.shards > 1 ? defaults.run_rows : 0) : 1;
+  sequence_ = make_sequence(options, {chosen_rows_, std::max<std::uint64_t>(run_rows_, 1), share.shards}, supply);
   dealt_ = std::make_shared<dealing>(share, sequence_->rows(), run_rows_);
   // Where a process takes a row from each of its shards in turn, it holds a run of each.
   if (shuffle)
@@ -164,6 +164,7 @@ std::string order::description() const {
     text = fmt::format("random: seed {}, every row by itself", seed_);
   else if (text.empty())
     text = "sequential";
+  if (const std::string sources = sequence_->sources(); !sources.empty()) text += "; " + sources;
   if (only_) text += fmt::format("; {} of {} rows take part", chosen_rows_, source_rows_);
   if (dealt_->shards() > 1)
     text += fmt::format("; dealt to {} shards, by runs of {} rows", dealt_->shards(), run_rows_);

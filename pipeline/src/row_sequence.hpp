@@ -27,6 +27,8 @@ class row_sequence {
   virtual std::uint64_t fingerprint() const noexcept { return 0; }
   /// For people: "weighted: seed 1, 100 rows drawn with repetition". Empty: the order has words of its own.
   virtual std::string description() const { return {}; }
+  /// For people, where rows come from several sources.
+  virtual std::string sources() const { return {}; }
 };
 
 /// Purposes that draw from the same seed and epoch must not share keys.

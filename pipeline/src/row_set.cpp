@@ -76,6 +76,14 @@ std::uint64_t row_set::row(std::uint64_t place) const noexcept {
   return word * word_rows + static_cast<std::uint64_t>(std::countr_zero(bits));
 }
 
+std::uint64_t row_set::chosen_before(std::uint64_t row) const noexcept {
+  std::uint64_t chosen = before_[row / group_rows];
+  const auto ones = [](std::uint64_t bits) { return static_cast<std::uint64_t>(std::popcount(bits)); };
+  for (std::uint64_t w = row / group_rows * group_words; w < row / word_rows; ++w) chosen += ones(words_[w]);
+  if (row % word_rows) chosen += ones(words_[row / word_rows] & bits_between(0, row % word_rows));
+  return chosen;
+}
+
 void row_set::append(std::uint64_t first, std::uint64_t count, std::vector<extent>& out) const {
   if (count == 0) return;
   std::uint64_t at = row(first);

@@ -26,6 +26,8 @@ class row_set {
   std::uint64_t size() const noexcept { return before_.back(); }
   /// The row at `place` < size().
   std::uint64_t row(std::uint64_t place) const noexcept;
+  /// How many chosen rows lie before `row` <= all rows.
+  std::uint64_t chosen_before(std::uint64_t row) const noexcept;
   /// Appends the rows at the places [first, first + count), neighbours joined.
   void append(std::uint64_t first, std::uint64_t count, std::vector<extent>& out) const;
   /// A number that tells sets apart.

@@ -4,9 +4,11 @@
 #include "read_options_of.hpp"
 
 #include <penstock/gpu/permutation.hpp>
+#include <penstock/pipeline/mixed.hpp>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <string_view>
@@ -62,13 +64,34 @@ class chooser {
   const fault_seam& faults_;
 };
 
+void choose(const source& from, row_set& rows, std::uint64_t count, const fault_seam& faults) {
+  if (!from.selected()) return;
+  for (const selection::criterion& one : from.selected()->criteria())
+    std::visit(chooser(from, rows, count, faults), one);
+}
+
+bool chooses(const source& from) {
+  if (from.selected()) return true;
+  const auto selected = [](const source_share& part) { return part.from.selected().has_value(); };
+  return from.mix() && std::any_of(from.mix()->parts.begin(), from.mix()->parts.end(), selected);
+}
+
 }  // namespace
 
-std::shared_ptr<const row_set> select_rows(const source& from, std::uint64_t rows, const fault_seam& faults) {
-  if (!from.selected()) return nullptr;
+std::shared_ptr<const row_set> select_rows(const source& from, std::uint64_t rows,
+                                           std::span<const std::uint64_t> part_rows, const fault_seam& faults) {
+  if (!chooses(from)) return nullptr;
   auto chosen = std::make_shared<row_set>(rows);
-  for (const selection::criterion& one : from.selected()->criteria())
-    std::visit(chooser(from, *chosen, rows, faults), one);
+  choose(from, *chosen, rows, faults);
+  std::uint64_t first = 0;
+  for (std::size_t i = 0; i < part_rows.size(); first += part_rows[i], ++i) {
+    const source& part = from.mix()->parts[i].from;
+    if (!part.selected()) continue;
+    row_set of_part(part_rows[i]);
+    choose(part, of_part, part_rows[i], faults);
+    for (std::uint64_t row = 0; row < part_rows[i]; ++row)
+      if (!of_part.contains(row)) chosen->remove(first + row);
+  }
   chosen->count();
   return chosen;
 }

@@ -8,6 +8,8 @@
 namespace penstock::pipeline {
 
 source& source::field(std::string name, std::vector<io::location> segments, field_options options) & {
+  if (mix_)
+    throw std::invalid_argument(fmt::format("field '{}' is added to a mixed source; add it to its parts", name));
   if (name.empty()) throw std::invalid_argument("a field needs a name");
   if (std::any_of(fields_.begin(), fields_.end(), [&](const auto& f) { return f.name == name; }))
     throw std::invalid_argument(fmt::format("the source has a field '{}' already", name));

@@ -1,9 +1,12 @@
 #include "supply_rows.hpp"
 
 #include "field_scan.hpp"
+#include "mixed_rows.hpp"
 #include "read_options_of.hpp"
 #include "select_rows.hpp"
 #include "weight_table.hpp"
+
+#include <penstock/pipeline/mixed.hpp>
 
 #include <fmt/format.h>
 
@@ -56,6 +59,22 @@ std::shared_ptr<const weight_table> weights_of(const source& from, const weighte
   return each.finished();
 }
 
+std::shared_ptr<const mix_table> sources_of(const mixture& mix, std::span<const std::uint64_t> part_rows,
+                                            const row_set* only) {
+  auto table = std::make_shared<mix_table>();
+  const auto place = [&](std::uint64_t row) { return only ? only->chosen_before(row) : row; };
+  std::uint64_t first = 0, all = 0;
+  for (std::size_t i = 0; i < part_rows.size(); ++i) {
+    const std::uint64_t begin = place(first), rows = place(first + part_rows[i]) - begin;
+    if (rows == 0)
+      throw std::invalid_argument(fmt::format("source {} of a mix has no row that takes part; leave it out", i + 1));
+    table->parts.push_back({begin, rows, mix.parts[i].ratio});
+    first += part_rows[i], all += rows;
+  }
+  table->rows = mix.how.rows ? mix.how.rows : all;
+  return table;
+}
+
 }  // namespace
 
 row_classes classes_of(const source& from, const std::string& field, std::string_view why, const row_set* only,
@@ -76,9 +95,11 @@ row_classes classes_of(const source& from, const std::string& field, std::string
   return known;
 }
 
-row_supply supply_rows(const source& from, const order_options& how, std::uint64_t rows, const fault_seam& faults) {
-  row_supply supply{.only = select_rows(from, rows, faults)};
+row_supply supply_rows(const source& from, const order_options& how, std::uint64_t rows,
+                       std::span<const std::uint64_t> part_rows, const fault_seam& faults) {
+  row_supply supply{.only = select_rows(from, rows, part_rows, faults)};
   const row_set* only = supply.only.get();
+  if (from.mix()) supply.mix = sources_of(*from.mix(), part_rows, only);
   if (const auto* weights = std::get_if<weighted>(&how))
     supply.weights = weights_of(from, *weights, rows, only, faults);
   else if (const auto* classes = std::get_if<class_balanced>(&how))
@@ -87,10 +108,9 @@ row_supply supply_rows(const source& from, const order_options& how, std::uint64
   return supply;
 }
 
-std::vector<io::memory_item> memory_of(const row_supply& supply, const source& from, const order_options& how,
-                                       std::uint64_t rows) {
+std::vector<io::memory_item> memory_of(const row_supply& supply, const order_options& how, std::uint64_t rows) {
   std::vector<io::memory_item> items;
-  if (from.selected()) items.push_back({"pipeline: rows that take part", row_set::bytes_for(rows)});
+  if (supply.only) items.push_back({"pipeline: rows that take part", row_set::bytes_for(rows)});
   if (supply.weights) {
     const std::size_t given = std::get<weighted>(how).weights.size() * sizeof(double);
     items.push_back({"pipeline: weights of rows", weight_table::bytes_for(supply.weights->rows()) + given});

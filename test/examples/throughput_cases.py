@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import subprocess
 import xml.etree.ElementTree
 
@@ -178,6 +179,26 @@ class throughput(program_case):
             self.assert_one_line(done, "types.h5", dataset, "--baseline")
             self.assertEqual(done.stdout, "")
             run(expect=0)
+
+    def test_the_price_and_the_mixing_of_an_order_are_said_before_it_runs(self):
+        path = self.folder / "sorted.h5"
+        with h5py.File(path, "w") as file:
+            file.create_dataset("x", data=numpy.zeros((8192, 16), "f4"), chunks=(128, 16), compression=1)
+            file["label"] = numpy.arange(8192) // 1024
+            file["few"] = numpy.arange(100)
+        orders = "sequential,shuffled,random"
+        arguments = "--order", orders, "--run-rows", 128, "--pool-rows", 4096, "--batch-rows", 256
+        _, shown = self.measure(path, *arguments, "--mixing", "/label")
+        said = dict(re.findall(r"^/x (\w+), batches of 256 rows: (.*)$", shown, re.MULTILINE))
+        self.assertEqual(list(said), orders.split(","))
+        mixed = {order: float(re.search(r"mixes classes to ([\d.]+) of", line)[1]) for order, line in said.items()}
+        self.assertEqual(mixed["sequential"], 0)
+        self.assertAlmostEqual(mixed["random"], 1, delta=0.02)
+        self.assertTrue(0.7 < mixed["shuffled"] < 1)
+        self.assertIn("pool of 256 KiB; each byte is read 1.00 times", said["shuffled"])
+        done = self.run_program("penstock-throughput", path, "--dataset", "/x", "--mixing", "/few", expect=1)
+        self.assert_one_line(done, "/few has 100 labels, and /x 8192 rows")
+        self.assertEqual(done.stdout, "")
 
     def test_bad_input_is_one_line_and_shows_no_table(self):
         path = self.make_rows(rows=100)

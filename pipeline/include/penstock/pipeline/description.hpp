@@ -3,13 +3,16 @@
 #include <penstock/fault.hpp>
 #include <penstock/gpu/device.hpp>
 #include <penstock/gpu/ledger.hpp>
+#include <penstock/pipeline/mixed.hpp>
 #include <penstock/pipeline/order.hpp>
 #include <penstock/pipeline/pipeline.hpp>
 #include <penstock/pipeline/plan.hpp>
+#include <penstock/pipeline/price.hpp>
 #include <penstock/pipeline/source.hpp>
 #include <penstock/pipeline/transform.hpp>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace penstock::pipeline {
@@ -93,6 +96,11 @@ class opened {
   /// Fields of a batch, in order.
   const std::vector<field_shape>& fields() const noexcept;
   const order& row_order() const noexcept;
+
+  /// What the order costs, and how well it mixes the classes of a field (not asked for where it has no name; rows with
+  /// the same bytes in it are of one class). Reads that field. Throws std::invalid_argument where there is no such
+  /// field, or it has more than 2^20 classes; io::error.
+  order_price price(const std::string& class_field = {}) const;
 
   /// Plans within what `taken` leaves of `limits`; throws gpu::budget_error with both. Pure but for measuring nothing.
   pipeline_plan plan(gpu::device d, const gpu::budget& limits, const gpu::ledger& taken = {}) const;

@@ -6,6 +6,7 @@
 #include <penstock/type.hpp>
 
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +29,10 @@ struct field_options {
   bool around_page_cache = false;
 };
 
+struct mixture;       // mixed.hpp
+struct source_share;  // mixed.hpp
+struct mix_options;   // mixed.hpp
+
 /// Named fields with the same number of rows. A description: nothing is opened yet.
 class source {
  public:
@@ -38,7 +43,7 @@ class source {
   };
 
   /// Adds a field: the rows of `segments` one after another. Throws std::invalid_argument for a name that is taken or
-  /// empty, and for no segments.
+  /// empty, for no segments, and where the source is mixed.
   source& field(std::string name, std::vector<io::location> segments, field_options options = {}) &;
   source&& field(std::string name, std::vector<io::location> segments, field_options options = {}) &&;
 
@@ -55,11 +60,16 @@ class source {
   /// Nothing: all rows.
   const std::optional<selection>& selected() const noexcept { return selected_; }
   const damage_options& damaged() const noexcept { return damaged_; }
+  /// The sources that mixed() made this one of; null where it is one by itself.
+  const std::shared_ptr<const mixture>& mix() const noexcept { return mix_; }
 
  private:
+  friend source mixed(std::vector<source_share> parts, mix_options how);
+
   std::vector<field_description> fields_;
   std::optional<selection> selected_;
   damage_options damaged_;
+  std::shared_ptr<const mixture> mix_;
 };
 
 }  // namespace penstock::pipeline
