@@ -1,5 +1,6 @@
 // Headers that claim more than their files hold: sizes are checked before memory is asked for.
 
+#include "../support/damaged_chunks.hpp"
 #include "made_files.hpp"
 
 #include <penstock/io/error.hpp>
@@ -89,6 +90,25 @@ BOOST_AUTO_TEST_CASE(claims_of_headers_take_no_memory_and_no_time,
     BOOST_TEST(status == 0, name);
   }
   BOOST_TEST(files == 9);
+}
+
+/// Found by fuzzing: libaec's memory for a line holds no sample more than there are, but the last pair of an odd block
+/// is written whole.
+BOOST_AUTO_TEST_CASE(szip_blocks_of_odd_length_are_refused_before_libaec_sees_them) {
+  const auto file = made_folder() / "odd_szip.h5";
+  penstock::test::run_python(
+      "import h5py, numpy, struct\nwith h5py.File('" + file.string() +
+      "', 'w') as f:\n  d = f.create_dataset('x', data=numpy.arange(4096, dtype='u2'), chunks=(1024,), "
+      "compression='szip', compression_opts=('nn', 16))\n  v = list(d.id.get_create_plist().get_filter(0)[2])\nb = "
+      "open('" +
+      file.string() + "', 'rb').read()\nwas = struct.pack('<4I', *v)\nassert was in b\nv[1] = 15\nopen('" +
+      file.string() + "', 'wb').write(b.replace(was, struct.pack('<4I', *v)))\n");
+  BOOST_CHECK_EXCEPTION(io::row_reader({{.file = file, .dataset = "/x"}}), io::error, [](const io::error& e) {
+    return std::string(e.what()).find("15 samples") != std::string::npos;
+  });
+  const auto all = io::file(file).datasets();
+  BOOST_TEST(all.size() == 1u);
+  BOOST_TEST(!all.front().unreadable.empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_dataset_of_which_almost_nothing_is_stored_is_read_wherever_one_looks) {

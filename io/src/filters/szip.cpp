@@ -96,9 +96,9 @@ std::unique_ptr<decoder> make_szip(const filter& f) {
   if (f.values.size() < 4) return nullptr;
   const unsigned block = f.values[1], bits = f.values[2], scanline = f.values[3];
   const bool known_bits = (bits >= 1 && bits <= 24) || bits == 32 || bits == 64;
-  // Samples of three bytes are left to libhdf5. A line is a block or longer: szip refuses others, and padding would
-  // make much of little.
-  if (!known_bits || (bits > 16 && bits <= 24) || block < 2 || block > 64 || scanline < block ||
+  // Odd blocks make libaec write past its memory. Samples of three bytes are left to libhdf5. A line is a block or
+  // longer: szip refuses others, and padding would make much of little.
+  if (!known_bits || (bits > 16 && bits <= 24) || block < 2 || block > 64 || block % 2 != 0 || scanline < block ||
       scanline > 4096 * block)
     return nullptr;
   return std::make_unique<szip>(f.values[0], block, bits, scanline);
