@@ -41,7 +41,7 @@ struct options {
   bool resident = false;
   bool report = false;
   std::string labels;
-  std::string json, csv, plot;
+  std::string json, csv, plot, trace;
   std::vector<std::string> saved;
 };
 
@@ -96,6 +96,7 @@ void add_timing_options(CLI::App& app, options& o) {
   app.add_option("--from", o.saved,
                  "With --plot: draw what --json wrote in earlier runs, here or elsewhere; measure nothing")
       ->needs(plot);
+  app.add_option("--trace", o.trace, "Write what blocks went through at the last figure to this file, for Perfetto");
 }
 
 /// One dataset in one order.
@@ -116,12 +117,13 @@ void check_outputs(const options& o) {
   for (const auto& where : penstock::io::datasets(o.file, o.datasets.front())) inputs.push_back(where.file);
   examples::check_output("--json", o.json, inputs);
   examples::check_output("--csv", o.csv, inputs);
+  examples::check_output("--trace", o.trace, inputs);
   examples::check_plot("--plot", o.plot, inputs);
 }
 
 /// What the options ask for. All that can be wrong with it is said here, before anything is measured.
 std::vector<task> checked_tasks(const options& o, const std::vector<std::size_t>& batch_sizes) {
-  examples::stream_request request{.file = o.file, .budget = o.budget, .transport = o.transport};
+  examples::stream_request request{.file = o.file, .budget = o.budget, .transport = o.transport, .trace = o.trace};
   request.device = penstock::gpu::device::parse(o.device);
   request.around_page_cache = o.around_page_cache;
   std::vector<task> tasks;
@@ -150,9 +152,12 @@ void measure(const task& what, std::size_t batch_rows, const options& o, example
   const std::uint64_t checksum = streamed.checksum;
   // After the first figure: the page cache is as that one found and left it.
   if (!all.limits) all.limits = examples::measure_limits(what.request, batch_rows);
-  const std::string report = streamed.report;
+  examples::judge(streamed, *all.limits);
+  const std::string report = o.report ? to_text(streamed.report) + "\n" : "";
+  const std::uint64_t dropped = streamed.dropped_spans;
   keep(std::move(streamed), all);
-  if (o.report) fmt::print("{}\n", report);
+  fmt::print("{}", report);
+  if (dropped > 0) fmt::print("{} spans of the trace had no room; fewer epochs would do\n", dropped);
   if (!what.first_of_dataset) return;
   const auto compare = [&](examples::figure other) {
     const bool differs = other.whole && other.checksum != checksum;

@@ -1,7 +1,5 @@
 #include "measure.hpp"
 
-#include <penstock/pipeline/report.hpp>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -27,7 +25,8 @@ constexpr std::string_view sum_item = "consumer: checksum";
 pl::opened open_rows(const stream_request& request, std::size_t batch_rows) {
   const auto source = pl::source{}.field("rows", penstock::io::datasets(request.file, request.dataset),
                                          {.around_page_cache = request.around_page_cache});
-  return (pl::read(source, request.order) | pl::batch_options{.rows = batch_rows} | request.transport).open();
+  const auto streamed = pl::read(source, request.order) | pl::batch_options{.rows = batch_rows} | request.transport;
+  return (request.trace.empty() ? streamed : streamed | pl::traced()).open();
 }
 
 std::size_t row_bytes_of(const pl::field_shape& field) {
@@ -115,8 +114,8 @@ figure measure_pipeline(const stream_request& request, std::size_t batch_rows, c
   timed.device_bytes = memory->bytes(gpu::memory_kind::device);
   timed.pinned_bytes = memory->bytes(gpu::memory_kind::pinned);
   timed.first_batch_seconds = report.first_batch_seconds;
-  timed.bottleneck = report.bottleneck;
-  timed.report = pl::to_text(report);
+  timed.report = report;
+  if (!request.trace.empty()) timed.dropped_spans = pipeline.write_trace(request.trace);
   return timed;
 }
 

@@ -2,6 +2,7 @@
 
 #include <penstock/gpu/memory.hpp>
 #include <penstock/pipeline/description.hpp>
+#include <penstock/pipeline/report.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +28,7 @@ struct stream_request {
   penstock::gpu::device device = penstock::gpu::device::host();
   penstock::gpu::budget budget;
   penstock::pipeline::transport_options transport;
+  std::string trace;  ///< a file for what blocks went through, or empty
 };
 
 /// One line of the table: the median repetition's rate, and the checksum of one epoch.
@@ -44,8 +46,8 @@ struct figure {
   std::size_t device_bytes = 0;  ///< allocated, all of it before the first epoch
   std::size_t pinned_bytes = 0;
   double first_batch_seconds = 0;  ///< from asking for the last repetition's epochs; Penstock only, as what follows
-  std::string bottleneck;
-  std::string report;
+  penstock::pipeline::pipeline_report report;
+  std::uint64_t dropped_spans = 0;  ///< of the trace
 };
 
 /// What some epochs took, and the sum of their checksums.

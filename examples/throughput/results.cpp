@@ -32,7 +32,11 @@ nlohmann::json to_json(const figure& f) {
                         {"checksum", fmt::format("{:016x}", f.checksum)}};
   if (f.reader != "penstock") return run;
   run["first_batch_ms"] = f.first_batch_seconds * 1e3;
-  run["bottleneck"] = f.bottleneck;
+  run["bottleneck"] = f.report.bottleneck;
+  run["consumer_waited_s"] = f.report.consumer_wait_seconds;
+  if (f.report.device_stall.applies) run["device_stalled_s"] = f.report.device_stall.seconds;
+  for (const auto& wait : f.report.consumer_waits)
+    if (wait.seconds > 0) run["consumer_waits"][wait.cause] = wait.seconds;
   return run;
 }
 
@@ -41,6 +45,12 @@ nlohmann::json to_json(const figure& f) {
 double lowest(const machine_limits& limits) {
   return std::min(limits.link_bytes_per_second.value_or(limits.storage_bytes_per_second),
                   limits.storage_bytes_per_second);
+}
+
+void judge(figure& f, const machine_limits& limits) {
+  f.report.limits.link_bytes_per_second = limits.link_bytes_per_second;
+  if (limits.storage_bytes_per_second > 0) f.report.limits.storage_bytes_per_second = limits.storage_bytes_per_second;
+  if (f.reader == "penstock") f.report.bottleneck = penstock::pipeline::bottleneck_of(f.report);
 }
 
 void print_head() {
@@ -79,7 +89,7 @@ std::string to_csv(const results& all) {
                         f.least_bytes_per_second / 1e9, f.most_bytes_per_second / 1e9, link,
                         limits.storage_bytes_per_second / 1e9,
                         f.reader == "penstock" ? fmt::format("{}", f.first_batch_seconds * 1e3) : std::string(),
-                        f.device_bytes, f.pinned_bytes, f.checksum, csv_text(f.bottleneck));
+                        f.device_bytes, f.pinned_bytes, f.checksum, csv_text(f.report.bottleneck));
   return text;
 }
 

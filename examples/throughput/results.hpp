@@ -20,6 +20,9 @@ struct results {
 /// The lower of the limits of link and storage, in bytes of the files.
 double lowest(const machine_limits& limits);
 
+/// Puts a figure's report beside the limits.
+void judge(figure& f, const machine_limits& limits);
+
 void print_head();
 /// A figure's line: rates, and their share of the lowest limit.
 void print(const figure& f, const machine_limits& limits);

@@ -6,6 +6,17 @@
 #include <utility>
 
 namespace penstock::pipeline {
+namespace {
+
+/// A use after its time is named; what never was a batch has nothing to name.
+void refuse_late_use(const batch& of, std::string_view what) {
+  if (!of && of.rows() > 0)
+    throw std::invalid_argument(
+        fmt::format("{} of batch {} of epoch {} is asked for after the batch was released or moved away", what,
+                    of.index(), of.epoch()));
+}
+
+}  // namespace
 
 batch::batch() noexcept = default;
 
@@ -40,26 +51,28 @@ void batch::release() {
 }
 
 void batch::used_on(gpu::stream_ref other) {
+  refuse_late_use(*this, "use on another stream");
   if (lease_) lease_->used_on(ticket_, other);
 }
 
 field_view batch::view(std::string_view name) const {
-  if (!lease_)
-    throw std::invalid_argument(
-        fmt::format("field '{}' of batch {} of epoch {} is asked for after the batch was released or moved away, or "
-                    "there never was "
-                    "one",
-                    name, index_, epoch_));
-  return lease_->view(ticket_, name);
+  if (lease_) return lease_->view(ticket_, name);
+  const std::string field = fmt::format("field '{}'", name);
+  refuse_late_use(*this, field);
+  throw std::invalid_argument(field + " is asked for, and there is no batch");
 }
 
-std::vector<field_view> batch::fields() const { return lease_ ? lease_->views(ticket_) : std::vector<field_view>{}; }
+std::vector<field_view> batch::fields() const {
+  refuse_late_use(*this, "the list of fields");
+  return lease_ ? lease_->views(ticket_) : std::vector<field_view>{};
+}
 
 std::string_view batch::damage_mask() const noexcept {
   return lease_ ? std::string_view(lease_->damage_mask()) : std::string_view();
 }
 
 std::vector<std::uint64_t> batch::row_ids() const {
+  refuse_late_use(*this, "the list of row numbers");
   return lease_ ? lease_->row_ids(ticket_) : std::vector<std::uint64_t>{};
 }
 

@@ -23,8 +23,9 @@ const stage_report* find(const pipeline_report& r, const std::string& name) {
 }
 
 std::string at_work(const stage_report& stage) {
-  return fmt::format("{:.1f} of {} {} at work", stage.mean_at_work, stage.workers,
-                     stage.workers == 1 ? "worker" : "workers");
+  return fmt::format("{:.1f} of {} {} at work{}", stage.mean_at_work, stage.workers,
+                     stage.workers == 1 ? "worker" : "workers",
+                     stage.waited_for == "a processor" ? ", which wait for processors" : "");
 }
 
 std::string of_reading(const pipeline_report& r) {

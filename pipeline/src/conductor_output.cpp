@@ -6,6 +6,7 @@
 #include <penstock/gpu/range.hpp>
 
 #include <algorithm>
+#include <cstring>
 
 namespace penstock::pipeline {
 
@@ -58,6 +59,8 @@ bool conductor::reap() {
 /// Slots of the blocks before `end` are free.
 bool conductor::give_back_slots(std::uint64_t end, clock::time_point now) {
   const std::uint64_t before = slots_.given_back();
+  if (on_.parts->batch.poisoned && slots_.slots())
+    for (std::uint64_t use = before; use < end; ++use) std::memset(slots_.at(use), 0xff, slots_.slot_bytes());
   slots_.give_back_to(end);
   if (slots_.given_back() == before) return false;
   if (slots_.slots()) count_.slots.leave(now, slots_.given_back() - before);
@@ -134,6 +137,9 @@ void conductor::use_up(const piece& p, clock::time_point now) {
   if (host_) {
     give_back_slots(p.blocks_done, now);
   } else {
+    if (on_.parts->batch.poisoned && on_.sizes.image_bytes)
+      for (std::uint64_t use = images_.given_back(); use < p.blocks_done; ++use)
+        gpu::fill(work_, images_.at(use), 0xff, images_.slot_bytes());
     images_.give_back_to(p.blocks_done);
     blocks_put_out_ = p.blocks_done;
   }

@@ -45,6 +45,12 @@ std::vector<time_charge> waits_of_readers(const statistics& count, const stage_a
           {"a processor", sums.held_up_seconds, "processors"}};
 }
 
+bool gathers(const ground& on) {
+  const auto& straight = on.sizes.straight;
+  return !std::all_of(straight.begin(), straight.end(), [](bool s) { return s; }) ||
+         !on.fields.device_transforms.empty();
+}
+
 std::vector<stage_report> stages_of(const ground& on, const statistics& count, clock::time_point now) {
   std::vector<stage_report> stages;
   stages.push_back(of_flow("read", count.flow[0], now));
@@ -67,7 +73,7 @@ std::vector<stage_report> stages_of(const ground& on, const statistics& count, c
     stages.push_back(std::move(stage));
   };
   if (cuda) add("copy (issued)", count.copy);
-  add(cuda ? "gather (issued)" : "gather", count.gather);
+  if (gathers(on)) add(cuda ? "gather (issued)" : "gather", count.gather);
   for (std::size_t t = 0; t < count.device_transforms.size(); ++t)
     add(on.fields.device_transforms[t].name + (cuda ? " (issued)" : ""), count.device_transforms[t]);
 
@@ -96,8 +102,10 @@ reading_report reading_of(const ground& on) {
   return sum;
 }
 
-/// The consumer's waits by states of blocks, in words.
-std::vector<time_charge> charges_of(const ground& on, const std::vector<double>& waits, const reading_report& reading) {
+/// The consumer's waits by states of blocks, in words. A block waits for a thread while all are at work: as they share
+/// their time, so is that wait shared.
+std::vector<time_charge> charges_of(const ground& on, const std::vector<double>& waits,
+                                    const std::vector<stage_report>& stages, const reading_report& reading) {
   const bool cuda = on.device().is_cuda();
   const way path = statistics::way_of(on);
   std::vector<time_charge> charges;
@@ -107,7 +115,12 @@ std::vector<time_charge> charges_of(const ground& on, const std::vector<double>&
   add(cuda ? "waiting for a slot (earlier blocks are being copied)" : "waiting for a slot", way::has_slot,
       cuda ? "copy" : "slots");
   add("waiting for free rows", way::let_in, "consumer");
-  add("not yet read (readers are busy)", way::began(0), "read");
+  double busy = 0;
+  for (std::size_t t = 0; t < path.flow_stages; ++t) busy += stages[t].busy_seconds;
+  add("not yet read (threads are reading)", way::began(0), "read", busy > 0 ? stages[0].busy_seconds / busy : 1);
+  for (std::size_t t = 1; t < path.flow_stages && busy > 0; ++t)
+    add(fmt::format("not yet read (threads are in {})", stages[t].name), way::began(0), stages[t].name,
+        stages[t].busy_seconds / busy);
   const double all = reading.read_seconds + reading.decode_seconds + reading.library_seconds;
   const double decode = share(reading.decode_seconds, all), library = share(reading.library_seconds, all);
   add("being read", way::ended(0), "read", 1 - decode - library);
@@ -172,7 +185,7 @@ pipeline_report make_report(const ground& on, statistics& count, double running_
   r.stages = stages_of(on, count, now);
   for (stage_report& stage : r.stages) sum_up(stage, r.seconds);
   r.reading = reading_of(on);
-  r.consumer_waits = charges_of(on, count.waits, r.reading);
+  r.consumer_waits = charges_of(on, count.waits, r.stages, r.reading);
   r.consumer_wait_seconds = count.wait_seconds;
   r.device_stall = stall_of(on, count);
 

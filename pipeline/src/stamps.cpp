@@ -46,7 +46,9 @@ void stamps::pass_blocks(std::uint64_t end, walk& on) noexcept {
   if (end > owners_.size()) charged_blocks_ = std::max(charged_blocks_, end - owners_.size());
   for (; charged_blocks_ < end; ++charged_blocks_) {
     const std::uint64_t block = charged_blocks_;
-    const bool known = owners_[block % owners_.size()].load(std::memory_order_acquire) == block + 1;
+    const std::uint64_t owner = owners_[block % owners_.size()].load(std::memory_order_acquire);
+    if (owner > block + 1) continue;  // it went by while nobody waited
+    const bool known = owner == block + 1;
     for (std::size_t p = 0; p < block_points(); ++p)
       on.add(p, known ? block_mark(block, p).load(std::memory_order_acquire) : 0);
     if (on.at == on.finish) return;  // still at the head of the line

@@ -5,6 +5,8 @@
 
 #include <penstock/gpu/memory.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <deque>
 
 namespace pp = penstock::pipeline;
@@ -196,6 +198,49 @@ BOOST_DATA_TEST_CASE(rows_that_were_given_back_are_poisoned_on_request, every_de
   last.release();
   stream.synchronize();
   BOOST_TEST(value_at(late) == -1);
+}
+
+BOOST_AUTO_TEST_CASE(slots_whose_rows_are_out_are_poisoned_on_request) {
+  const small_file file(100, 64);
+  const float* slot = nullptr;  // of the only block
+  std::size_t values = 0;
+  auto pipeline = (pp::read(file.plain()) |
+                   pp::transform_host({.name = "keeps a pointer"},
+                                      [&](const pp::block& block) {
+                                        slot = block.input<float>("wide");
+                                        values = block.rows() * 33;
+                                        BOOST_REQUIRE_EQUAL(slot[1], 1);
+                                      }) |
+                   pp::batched({.rows = 100, .poisoned = true}))
+                      .build(gpu::device::host(), small);
+  std::vector<std::uint64_t> rows;
+  auto range = pipeline.epochs(0, 1);
+  const pp::batch batch = range.next();
+  penstock::test::check(batch, rows);  // what came out of it is whole
+  BOOST_REQUIRE_EQUAL(values, 3300u);
+  BOOST_TEST(std::all_of(slot, slot + values, [](float value) { return std::isnan(value); }));
+}
+
+BOOST_AUTO_TEST_CASE(any_use_of_a_batch_after_its_time_names_it) {
+  const small_file file(100);
+  auto pipeline = (pp::read(file.plain()) | pp::batched({.rows = 32})).build(gpu::device::host(), small);
+  auto range = pipeline.epochs(5, 1);
+  range.next().release();
+  pp::batch late = range.next();
+  late.release();
+  const auto names_it = [](const std::invalid_argument& e) {
+    return std::string(e.what()).find("of batch 1 of epoch 5 is asked for after") != std::string::npos;
+  };
+  BOOST_CHECK_EXCEPTION(late.view("wide"), std::invalid_argument, names_it);
+  BOOST_CHECK_EXCEPTION(late.field<float>("wide"), std::invalid_argument, names_it);
+  BOOST_CHECK_EXCEPTION(late.fields(), std::invalid_argument, names_it);
+  BOOST_CHECK_EXCEPTION(late.row_ids(), std::invalid_argument, names_it);
+  BOOST_CHECK_EXCEPTION(late.used_on({}), std::invalid_argument, names_it);
+  pp::batch moved = range.next();
+  const pp::batch other = std::move(moved);
+  BOOST_CHECK_THROW(moved.view("wide"), std::invalid_argument);
+  BOOST_TEST(other.fields().size() == 2u);
+  BOOST_TEST(pp::batch().fields().empty());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -4,11 +4,13 @@
 #include <boost/test/data/test_case.hpp>
 
 #include <penstock/fault.hpp>
+#include <penstock/gpu/error.hpp>
 #include <penstock/io/error.hpp>
 
 #include <atomic>
 #include <cerrno>
 #include <latch>
+#include <set>
 #include <stdexcept>
 #include <thread>
 
@@ -41,6 +43,21 @@ class failing_read : public penstock::fault_injector {
  private:
   std::atomic<int> left_{-1};
   int error_;
+};
+
+/// Lets one CUDA call of a name fail, or what the host does in its place.
+class failing_call : public penstock::fault_injector {
+ public:
+  explicit failing_call(std::string name) : name_(std::move(name)) {}
+  penstock::fault before(penstock::fault_site site, std::string_view what, std::uint64_t, std::size_t) override {
+    if (site != penstock::fault_site::cuda_call || what != name_) return {};
+    return {.error = left_.fetch_sub(1) == 0 ? 719 : 0};  // cudaErrorLaunchFailure
+  }
+  void fail_after(int calls) { left_ = calls; }
+
+ private:
+  std::string name_;
+  std::atomic<int> left_{-1};
 };
 
 }  // namespace
@@ -86,6 +103,48 @@ BOOST_DATA_TEST_CASE(a_device_transform_that_throws_does_too, every_device, name
     return e.where().stage == "normalise" && std::string(e.what()).find("the transform is tired") != std::string::npos;
   });
   BOOST_TEST(penstock::test::consume(pipeline, 0, 1).size() == 2000u);
+}
+
+BOOST_DATA_TEST_CASE(a_call_of_the_driver_that_fails_names_stage_and_rows,
+                     every_device* data::make({"cudaLaunchKernel", "cudaMemcpyAsync", "cudaEventRecord"}), name, call) {
+  const bool on_host = name == "host";
+  if (on_host && std::string(call) != "cudaLaunchKernel") return;  // only this is done in a call's place there
+  const small_file file(2000, 64);
+  const auto faults = std::make_shared<failing_call>(call);
+  auto pipeline = (pp::read(file.all()) | penstock::fault_seam(faults) | pp::transport({.block_bytes = 8192}) |
+                   pp::batched({.rows = 50}))
+                      .build(gpu::device::parse(name), small);
+  faults->fail_after(5);
+  try {
+    for (pp::batch& batch : pipeline.epochs(0, 1)) batch.release();
+    BOOST_FAIL("the failure must reach the consumer");
+  } catch (const pp::error& e) {
+    const std::set<std::string> stages{"copy", "gather", "consumer"};
+    BOOST_TEST(stages.contains(e.where().stage), e.where().stage);
+    if (std::string(call) == "cudaLaunchKernel") BOOST_TEST(e.where().stage == "gather");
+    BOOST_TEST(e.where().count > 0u);
+    BOOST_TEST(std::string(e.what()).find(e.where().rows) != std::string::npos);
+    BOOST_TEST(std::string(e.what()).find(call) != std::string::npos);
+    BOOST_CHECK_EXCEPTION(std::rethrow_exception(e.cause()), gpu::error,
+                          [](const gpu::error& cause) { return cause.code() == 719; });
+  }
+  BOOST_TEST(penstock::test::consume(pipeline, 0, 1).size() == 2000u);  // and the next run is healthy
+  BOOST_TEST(pipeline.report().failures >= 1u);
+}
+
+BOOST_DATA_TEST_CASE(failures_after_the_first_are_counted, every_device, name) {
+  const small_file file(2000, 64);
+  std::latch both(2);  // two blocks are at work when each of them fails
+  auto pipeline = (pp::read(file.plain()) |
+                   pp::transform_host({.name = "augment", .concurrency = 2},
+                                      [&](const pp::block&) {
+                                        both.arrive_and_wait();
+                                        throw own_exception();
+                                      }) |
+                   pp::transport({.block_bytes = 8192, .threads = 2}) | pp::batched({.rows = 50}))
+                      .build(gpu::device::parse(name), small);
+  BOOST_CHECK_THROW(penstock::test::consume(pipeline, 0, 1), pp::error);
+  BOOST_TEST(pipeline.report().failures == 2u);
 }
 
 BOOST_DATA_TEST_CASE(a_read_that_fails_names_file_dataset_and_rows, every_device* data::make({0, 1, 5, 17, 40}), name,

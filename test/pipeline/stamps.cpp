@@ -75,6 +75,23 @@ BOOST_AUTO_TEST_CASE(a_block_that_was_not_let_in_waits_for_a_slot_also_where_an_
   BOOST_TEST(sum(seconds) == 0.025, nearly);
 }
 
+BOOST_AUTO_TEST_CASE(blocks_that_went_by_while_nobody_waited_are_behind) {
+  pp::stamps times(4, plain);
+  for (std::uint64_t block = 0; block < 9; ++block) {
+    pass(times, block, t0);
+    times.take_piece(block + 1, 10 * (block + 1), t0);
+    times.set_piece(plain.gathered(), t0);
+  }
+  times.open(9);
+  times.set(9, plain.has_slot, t0);
+  times.set(9, plain.let_in, t0);
+  times.set(9, plain.began(0), t0 + ms(1));
+  const auto seconds = charged(times, t0, t0 + ms(6), 95, 9);
+  BOOST_TEST(seconds[plain.has_slot] == 0, nearly);
+  BOOST_TEST(seconds[plain.began(0)] == 0.001, nearly);
+  BOOST_TEST(seconds[plain.ended(0)] == 0.005, nearly);
+}
+
 BOOST_AUTO_TEST_CASE(rows_of_a_pool_wait_for_the_pieces_before_theirs) {
   pp::stamps times(8, plain);
   for (std::uint64_t block = 0; block < 3; ++block) pass(times, block, t0 + ms(2));

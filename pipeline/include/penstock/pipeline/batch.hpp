@@ -54,7 +54,8 @@ class batch {
   std::string_view damage_mask() const noexcept;
   gpu::stream_ref stream() const noexcept { return stream_; }
 
-  /// The rows of a field. Throws std::invalid_argument that names the fields there are, or the type it has.
+  /// The rows of a field. Throws std::invalid_argument that names the fields there are, or the type it has; of a batch
+  /// that was released or moved away, it names the field and the batch. So do fields(), row_ids() and used_on().
   template <class T>
   const T* field(std::string_view name) const {
     return reinterpret_cast<const T*>(typed_view(name, type_of<T>).data);
