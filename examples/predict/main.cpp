@@ -23,10 +23,10 @@ namespace {
 
 namespace ps = penstock;
 
-std::vector<ps::io::location> in_all_files(const examples::predict_options& o) {
+std::vector<ps::io::location> in_all_files(const examples::predict_options& o, const std::string& dataset) {
   std::vector<ps::io::location> all;
   for (const std::string& pattern : o.files) {
-    const auto found = ps::io::datasets(pattern, o.x);
+    const auto found = ps::io::datasets(pattern, dataset);
     all.insert(all.end(), found.begin(), found.end());
   }
   return all;
@@ -37,20 +37,28 @@ ps::train::predictor_options predictor_of(const examples::predict_options& o) {
   options.rows = o.batch_rows;
   options.precision = ps::train::parse_precision(o.precision);
   options.threads = o.threads;
+  const std::size_t inputs = ps::train::sides(options.model);
+  if (inputs != (o.x2.empty() ? 1u : 2u))
+    throw std::invalid_argument(fmt::format("{} is a model of {}; {}", o.checkpoint,
+                                            inputs == 1 ? "one input" : "two inputs",
+                                            inputs == 1 ? "leave --x2 out" : "name the second with --x2"));
   if (o.classes && options.form == ps::train::prediction::output)
     throw std::invalid_argument(fmt::format("--classes: {} is a model of values, not of classes", o.checkpoint));
   return options;
 }
 
 void predict(const examples::predict_options& o, const examples::stop_on_signal& signals) {
-  const std::vector<ps::io::location> x = in_all_files(o);
+  const std::vector<ps::io::location> x = in_all_files(o, o.x);
+  const std::vector<ps::io::location> x2 = o.x2.empty() ? std::vector<ps::io::location>{} : in_all_files(o, o.x2);
   std::vector<std::filesystem::path> inputs{o.checkpoint};
-  for (const auto& each : x) inputs.push_back(each.file);
+  for (const auto* dataset : {&x, &x2})
+    for (const auto& each : *dataset) inputs.push_back(each.file);
   examples::check_output("--output", o.output, inputs);
 
   const auto options = predictor_of(o);
-  auto opened = (ps::pipeline::read(ps::pipeline::source{}.field("x", x, {.as = options.compute})) |
-                 ps::pipeline::batch_options{.rows = options.rows, .held = 0} |
+  auto source = ps::pipeline::source{}.field("x", x, {.as = options.compute});
+  if (!x2.empty()) source.field("x2", x2, {.as = options.compute});
+  auto opened = (ps::pipeline::read(source) | ps::pipeline::batch_options{.rows = options.rows, .held = 0} |
                  ps::pipeline::transport_options{.threads = o.threads})
                     .open();
   const auto device = ps::gpu::device::parse(o.device);
@@ -72,7 +80,8 @@ void predict(const examples::predict_options& o, const examples::stop_on_signal&
   const auto start = std::chrono::steady_clock::now();
   try {
     predictor.predict(
-        rows, "x", [&](auto first, auto count, auto values) { file.write(first, count, values); }, signals.token());
+        rows, "x", [&](auto first, auto count, auto values) { file.write(first, count, values); }, signals.token(),
+        x2.empty() ? "" : "x2");
   } catch (const ps::pipeline::stopped&) {
     throw examples::interrupted(signals.signal(), "stopped; nothing is written");
   }

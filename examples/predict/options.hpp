@@ -14,6 +14,7 @@ struct predict_options {
   std::string checkpoint;
   std::vector<std::string> files;
   std::string x = "/x";
+  std::string x2;  ///< second inputs; empty: the model has one
   std::string output;
   std::string dataset = "/prediction";
   bool classes = false;  ///< the most probable class in place of the values

@@ -72,7 +72,12 @@ void find_test_set(const train_options& o, const io::file& first, training_data&
     if (!o.test_weights.empty()) throw std::invalid_argument("--test-weights are for the rows of --test-x; name them");
     return;
   }
-  data.testing = labelled_rows{in_all_files(o, x), in_all_files(o, y), in_all_files(o, o.test_weights)};
+  if (o.x2.empty() != o.test_x2.empty())
+    throw std::invalid_argument("a test set of two inputs needs --test-x2 beside --test-x and --test-y");
+  data.testing = labelled_rows{.x = in_all_files(o, x),
+                               .x2 = in_all_files(o, o.test_x2),
+                               .y = in_all_files(o, y),
+                               .weights = in_all_files(o, o.test_weights)};
 }
 
 std::size_t values_of_a_row(const std::vector<io::location>& dataset) {
@@ -130,6 +135,7 @@ pipeline::source source_of(const labelled_rows& rows, const training_data& data)
   else if (rows.labels.kind == label_kind::numbers)
     label.as = penstock::type::int32;
   auto source = pipeline::source{}.field("x", rows.x, {.as = penstock::type::float32}).field("label", rows.y, label);
+  if (!rows.x2.empty()) source.field("x2", rows.x2, {.as = penstock::type::float32});
   if (!rows.weights.empty()) source.field("weight", rows.weights, {.as = penstock::type::float32});
   if (!rows.group.empty()) source.field("group", rows.group);
   if (rows.only) source.select(*rows.only);
@@ -143,6 +149,7 @@ training_data find_data(const train_options& o) {
   training_data data;
   data.training.x = in_all_files(o, or_default(o.x, first, {"/train/images", "/x"}, "--x"));
   data.training.y = in_all_files(o, or_default(o.y, first, {"/train/labels", "/label"}, "--y"));
+  data.training.x2 = in_all_files(o, o.x2);
   data.training.weights = in_all_files(o, o.weights);
   if (o.validation > 0)
     split_off_validation(o, data);
@@ -179,7 +186,7 @@ void check_evaluation(const train_options& o, const training_data& data) {
 std::vector<std::filesystem::path> inputs_of(const training_data& data) {
   std::vector<std::filesystem::path> files;
   const auto add = [&](const labelled_rows& rows) {
-    for (const auto* dataset : {&rows.x, &rows.y, &rows.weights, &rows.group})
+    for (const auto* dataset : {&rows.x, &rows.x2, &rows.y, &rows.weights, &rows.group})
       for (const auto& part : *dataset) files.push_back(part.file);
   };
   add(data.training);

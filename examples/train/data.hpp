@@ -17,6 +17,7 @@ namespace examples {
 /// Inputs and targets, row by row.
 struct labelled_rows {
   std::vector<penstock::io::location> x{};
+  std::vector<penstock::io::location> x2{};  ///< second inputs; empty: there are none
   std::vector<penstock::io::location> y{};
   std::vector<penstock::io::location> weights{};  ///< of the rows; empty: all 1
   std::vector<penstock::io::location> group{};    ///< what the split keeps together; empty: rows by themselves

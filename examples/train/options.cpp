@@ -32,9 +32,11 @@ void add_data_options(CLI::App& app, train_options& o) {
   app.add_option("FILE", o.files, "HDF5 files, or quoted patterns of files; their rows are joined in this order")
       ->required();
   app.add_option("--x", o.x, "Dataset of the inputs; default: /train/images or /x, whichever is there");
+  app.add_option("--x2", o.x2, "Dataset of second inputs, to be compared with the first ones row by row");
   app.add_option("--y", o.y,
                  "Dataset of the labels, numbers or texts, or of values to learn; default: /train/labels or /label");
   app.add_option("--test-x", o.test_x, "Dataset of the test inputs; default: /test/images, where it is there");
+  app.add_option("--test-x2", o.test_x2, "Dataset of the second test inputs")->needs("--x2");
   app.add_option("--test-y", o.test_y, "Dataset of the test labels; default: /test/labels, where it is there");
   app.add_option("--weights", o.weights, "Dataset of what each training row counts; 0 masks a row, whatever it holds");
   app.add_option("--test-weights", o.test_weights, "The same for the test rows; default: all 1");
@@ -74,6 +76,19 @@ void add_model_options(CLI::App& app, train_options& o) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->capture_default_str();
+  auto* const second = app.get_option("--x2");
+  const auto for_two = [&](CLI::Option* option) { return option->needs(second)->capture_default_str(); };
+  for_two(app.add_option("--towers", o.towers, "With --x2: the hidden layers of both inputs are shared or separate"))
+      ->check(CLI::IsMember({"shared", "separate"}));
+  for_two(app.add_option("--join", o.join, "With --x2: difference, product, concat or dot of what the towers give"))
+      ->check(CLI::IsMember({"difference", "product", "concat", "dot"}));
+  for_two(app.add_option("--embedding", o.embedding,
+                         "With --x2: values that each tower gives; 0: 1 to rank by a difference, else 64"))
+      ->check(at_least(0, most_counted));
+  app.add_option("--head", o.head, "With --x2: outputs of hidden layers after the join, as 32,16; default: none")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->needs(second);
   app.add_option("--batch-rows,--batch-size", o.batch_rows, "Rows that go through the model at once")
       ->check(at_least(1, most_counted))
       ->capture_default_str();
@@ -98,13 +113,16 @@ void add_model_options(CLI::App& app, train_options& o) {
       ->capture_default_str();
   app.add_flag("--layer-norm", o.layer_norm, "Normalise each row between a hidden layer's sums and its activation");
   app.add_option("--loss", o.loss,
-                 "softmax: of classes; binary: of yes and no, for each value of a row of --y; mse, huber: of values")
-      ->check(CLI::IsMember({"softmax", "binary", "mse", "huber"}))
+                 "softmax: of classes; binary: of yes and no, for each value of a row of --y; ranking: the first of "
+                 "two inputs is better (1) or the second (0); mse, huber: of values")
+      ->check(CLI::IsMember({"softmax", "binary", "ranking", "mse", "huber"}))
       ->capture_default_str();
   app.add_option("--label-smoothing", o.label_smoothing,
                  "For softmax: share of a label that is spread over all classes")
       ->capture_default_str();
   app.add_option("--positive-weight", o.positive_weight, "For binary: what a yes counts, against a no")
+      ->capture_default_str();
+  app.add_option("--margin", o.margin, "For ranking: the lead that is wanted of the better one; 0: the logistic loss")
       ->capture_default_str();
   app.add_option("--dropout", o.dropout, "Probability that an output of a hidden layer is set to 0 in training")
       ->capture_default_str();
@@ -193,7 +211,7 @@ void add_train_options(CLI::App& app, train_options& o) {
 }
 
 penstock::train::loss_options loss_of(const train_options& o) {
-  const bool softmax = o.loss == "softmax", binary = o.loss == "binary";
+  const bool softmax = o.loss == "softmax", binary = o.loss == "binary", ranking = o.loss == "ranking";
   const auto only_for = [&](bool asked, bool suits, const char* options, const char* losses) {
     if (asked && !suits)
       throw std::invalid_argument(fmt::format("{} for --loss {}, and this is {}", options, losses, o.loss));
@@ -202,14 +220,27 @@ penstock::train::loss_options loss_of(const train_options& o) {
   only_for(o.one_hot || o.balanced_classes || !o.class_weights.empty() || o.top_k != 0, softmax,
            "--one-hot, --class-weights and --top-k are", "softmax");
   only_for(o.positive_weight != 1, binary, "--positive-weight is", "binary");
-  only_for(o.labels_from != 0 || o.confusion, softmax || binary, "--labels-from and --confusion are",
-           "softmax or binary");
+  only_for(o.labels_from != 0 || o.confusion, softmax || binary || ranking, "--labels-from and --confusion are",
+           "softmax, binary or ranking");
+  only_for(o.margin != 0, ranking, "--margin is", "ranking");
   penstock::train::loss_options loss = penstock::train::parse_loss(o.loss);
   if (auto* of_classes = std::get_if<penstock::train::softmax_cross_entropy>(&loss))
     of_classes->label_smoothing = o.label_smoothing;
   if (auto* of_two = std::get_if<penstock::train::binary_cross_entropy>(&loss))
     of_two->positive_weight = o.positive_weight;
+  if (auto* of_pairs = std::get_if<penstock::train::pairwise_ranking>(&loss)) of_pairs->margin = o.margin;
   return loss;
+}
+
+penstock::train::pair_options pair_of(const train_options& o) {
+  if (o.x2.empty()) return {};
+  const bool by_score = o.loss == "ranking" && o.join == "difference" && o.head.empty();
+  return {.join = penstock::train::parse_join(o.join),
+          .shared = o.towers == "shared",
+          .embedding = o.embedding != 0 ? o.embedding
+                       : by_score       ? 1
+                                        : 64,
+          .head = o.head};
 }
 
 penstock::train::optimizer_options optimizer_of(const train_options& o) {

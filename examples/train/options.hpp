@@ -10,6 +10,7 @@
 
 #include <penstock/train/early_stopping.hpp>
 #include <penstock/train/loss.hpp>
+#include <penstock/train/model.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +23,7 @@ namespace examples {
 /// What the command line of penstock-train says.
 struct train_options {
   std::vector<std::string> files;
+  std::string x2, test_x2;              ///< the second input; empty: there is one
   std::string x, y, test_x, test_y;     ///< paths of datasets; empty: found in the file
   std::string weights, test_weights;    ///< of the rows; empty: all 1
   double validation = 0;                ///< share of the training rows that is kept for evaluation
@@ -46,6 +48,11 @@ struct train_options {
   std::string loss = "softmax";
   double label_smoothing = 0;
   double positive_weight = 1;
+  double margin = 0;
+  std::string towers = "shared";
+  std::string join = "difference";
+  std::size_t embedding = 0;  ///< 0: 1 to rank by a difference, else 64
+  std::vector<std::size_t> head{};
   std::size_t top_k = 0;   ///< 0: not shown
   bool confusion = false;  ///< shown at the end
   std::string precision = "float32";
@@ -79,6 +86,9 @@ void add_train_options(CLI::App& app, train_options& o);
 
 /// The loss that the options name: of classes, or of values. Throws std::invalid_argument.
 penstock::train::loss_options loss_of(const train_options& o);
+
+/// How the two inputs come together; nothing where there is one.
+penstock::train::pair_options pair_of(const train_options& o);
 
 /// The optimizer that the options name. Throws std::invalid_argument.
 penstock::train::optimizer_options optimizer_of(const train_options& o);

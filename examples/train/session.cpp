@@ -34,7 +34,16 @@ void check_alike(const training_data& data, const penstock::pipeline::opened& tr
           {.file = where.file.string(), .dataset = where.dataset});
   };
   compare("x", data.testing->x.front());
+  if (!data.testing->x2.empty()) compare("x2", data.testing->x2.front());
   compare("label", data.testing->y.front());
+}
+
+void check_second_inputs(const training_data& data, const penstock::pipeline::opened& training) {
+  if (data.training.x2.empty() || elements_of(training, "x") == elements_of(training, "x2")) return;
+  const penstock::io::location& where = data.training.x2.front();
+  throw penstock::io::error(fmt::format("a row has {} values, and one of the first inputs {}",
+                                        elements_of(training, "x2"), elements_of(training, "x")),
+                            {.file = where.file.string(), .dataset = where.dataset});
 }
 
 /// The rows to evaluate on, where there are some.
@@ -61,7 +70,8 @@ train::trainer_options trainer_of(const train_options& o, std::size_t inputs, co
                                        .outputs = data.outputs,
                                        .activation = train::parse_activation(o.activation),
                                        .layer_norm = o.layer_norm,
-                                       .dropout = o.dropout},
+                                       .dropout = o.dropout,
+                                       .pair = pair_of(o)},
                              .loss = loss,
                              .class_weights = data.class_weights,
                              .targets = data.targets,
@@ -83,6 +93,7 @@ train::trainer_options trainer_of(const train_options& o, std::size_t inputs, co
   return {.stage = stage,
           .accumulate = o.accumulate,
           .schedule = schedule,
+          .x2 = data.training.x2.empty() ? "" : "x2",
           .weight = data.training.weights.empty() ? "" : "weight",
           .class_names = data.training.labels.names,
           .stop = o.stop,
@@ -107,6 +118,7 @@ planned_session plan_session(const train_options& o, const training_data& data) 
     throw penstock::io::error("there are no rows to train on", {.file = data.training.x.front().file.string(),
                                                                 .dataset = data.training.x.front().dataset});
   auto testing = open_testing(o, data, o.batch_rows);
+  check_second_inputs(data, training);
   if (testing) check_alike(data, training, *testing);
   train::trainer_options trainer = trainer_of(o, elements_of(training, "x"), data);
   std::optional<train::memory_plan> plan;

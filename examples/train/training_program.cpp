@@ -22,7 +22,9 @@ namespace train = penstock::train;
 
 /// Bytes of a row as the files store it.
 std::size_t stored_row_bytes(const labelled_rows& rows) {
-  return io::row_reader(rows.x).row_bytes() + io::row_reader(rows.y).row_bytes();
+  std::size_t bytes = io::row_reader(rows.x).row_bytes() + io::row_reader(rows.y).row_bytes();
+  if (!rows.x2.empty()) bytes += io::row_reader(rows.x2).row_bytes();
+  return bytes;
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ train::loss_options loss_of(const json& each) {
   if (name == "softmax") return train::softmax_cross_entropy{.label_smoothing = o.value("label_smoothing", 0.0)};
   if (name == "binary") return train::binary_cross_entropy{.positive_weight = o.value("positive_weight", 1.0)};
   if (name == "huber") return train::huber{.delta = o.at("delta")};
+  if (name == "ranking") return train::pairwise_ranking{.margin = o.at("margin")};
   return train::mean_squared_error{};
 }
 
@@ -114,7 +115,7 @@ BOOST_AUTO_TEST_CASE(losses_and_gradients_are_those_of_pytorch) {
       BOOST_TEST(p.bad_loss == train::progress::no_row);
     }
   }
-  BOOST_TEST(number == 15u);
+  BOOST_TEST(number == 19u);
 }
 
 BOOST_AUTO_TEST_CASE(any_split_of_weighted_rows_gives_the_update_of_all) {
@@ -244,8 +245,10 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_together_is_refused) {
   refused(train::binary_cross_entropy{.positive_weight = 0}, target::values, 2);
   refused(train::mean_squared_error{}, target::label, 1);
   refused(train::huber{.delta = 0}, target::values, 1);
+  refused(train::pairwise_ranking{}, target::label, 2);
+  refused(train::pairwise_ranking{.margin = -1}, target::values, 1);
   BOOST_CHECK_THROW(train::parse_loss("hinge"), std::invalid_argument);
-  for (const char* name : {"softmax", "binary", "mse", "huber"})
+  for (const char* name : {"softmax", "binary", "mse", "huber", "ranking"})
     BOOST_TEST(train::name_of(train::parse_loss(name)) == name);
   train::stage_options options{.model = {.inputs = 2, .hidden = {}, .outputs = 2},
                                .loss = train::mean_squared_error{},

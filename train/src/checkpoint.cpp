@@ -203,6 +203,13 @@ mlp_options model_of(const json& there) {
   model.activation = parse_activation(there.at("activation").get<std::string>());
   model.layer_norm = there.at("layer_norm");
   model.dropout = there.at("dropout");
+  if (there.contains("pair")) {
+    const json& pair = there.at("pair");
+    model.pair.join = parse_join(pair.at("join").get<std::string>());
+    model.pair.shared = pair.at("shared");
+    model.pair.embedding = pair.at("embedding");
+    model.pair.head = pair.at("head").get<std::vector<std::size_t>>();
+  }
   return model;
 }
 
@@ -229,9 +236,9 @@ predictor_options read_model(const std::filesystem::path& file) {
     options.model = model_of(there);
     options.compute = parse_type(there.at("compute").get<std::string>());
     const std::string loss = there.at("loss");
-    options.form = loss == "softmax"  ? prediction::softmax
-                   : loss == "binary" ? prediction::sigmoid
-                                      : prediction::output;
+    options.form = loss == "softmax"                                                  ? prediction::softmax
+                   : loss == "binary" || there.at("identity").at("loss") == "ranking" ? prediction::sigmoid
+                                                                                      : prediction::output;
     return options;
   } catch (const json::exception&) {
     refuse(file, lacks_a_value);
@@ -300,6 +307,11 @@ void save_checkpoint(const std::filesystem::path& file, learner& from, const tra
                      {"loss_scale", now.loss_scale},
                      {"clean_steps", now.clean_steps}};
   if (from.stage() != nullptr) attributes.update(describe(options.stage));
+  if (const pair_options& pair = options.stage.model.pair; pair.join != join::none)
+    attributes["pair"] = {{"join", std::string(name_of(pair.join))},
+                          {"shared", pair.shared},
+                          {"embedding", pair.embedding},
+                          {"head", pair.head}};
   const std::string text = attributes.dump(2);
   to.attribute("/", attribute_name, text);
   to.attribute("/", checksum_name, checksum_of(std::as_bytes(std::span(text))));

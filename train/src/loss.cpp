@@ -12,7 +12,7 @@ namespace penstock::train {
 namespace {
 
 constexpr std::array<std::string_view, 3> target_names{"labels from 0", "labels from 1", "values"};
-constexpr std::array<std::string_view, 4> loss_names{"softmax", "binary", "mse", "huber"};
+constexpr std::array<std::string_view, 5> loss_names{"softmax", "binary", "mse", "huber", "ranking"};
 
 [[noreturn]] void refuse(const std::string& sentence) { throw std::invalid_argument(sentence); }
 
@@ -31,6 +31,12 @@ void check_one(const binary_cross_entropy& o, target targets, std::size_t output
                     outputs));
   if (!(o.positive_weight > 0 && std::isfinite(o.positive_weight)))
     refuse(fmt::format("a positive weight of {}; it is above 0", o.positive_weight));
+}
+
+void check_one(const pairwise_ranking& o, target targets, std::size_t outputs) {
+  if (targets != target::values && outputs != 1)
+    refuse(fmt::format("ranking with {} outputs takes values as targets; labels are for one output", outputs));
+  if (!(o.margin >= 0 && std::isfinite(o.margin))) refuse(fmt::format("a margin of {}; it is 0 or more", o.margin));
 }
 
 void require_values(std::string_view loss, target targets) {
@@ -53,7 +59,7 @@ std::string_view name_of(const loss_options& loss) noexcept { return loss_names[
 
 loss_options parse_loss(std::string_view name) {
   static const std::array<loss_options, loss_names.size()> all{softmax_cross_entropy{}, binary_cross_entropy{},
-                                                               mean_squared_error{}, huber{}};
+                                                               mean_squared_error{}, huber{}, pairwise_ranking{}};
   const auto found = std::find(loss_names.begin(), loss_names.end(), name);
   if (found == loss_names.end())
     refuse(fmt::format("'{}' is no loss; there are {}", name, fmt::join(loss_names, ", ")));
@@ -68,13 +74,16 @@ std::string to_text(const loss_options& loss) {
     if (binary->positive_weight != 1) text += fmt::format(", positive weight {}", binary->positive_weight);
   } else if (const auto* distance = std::get_if<huber>(&loss)) {
     text += fmt::format(", delta {}", distance->delta);
+  } else if (const auto* ranking = std::get_if<pairwise_ranking>(&loss)) {
+    if (ranking->margin != 0) text += fmt::format(", margin {}", ranking->margin);
   }
   return text;
 }
 
 std::size_t classes_of(const loss_options& loss, std::size_t outputs) noexcept {
   if (std::holds_alternative<softmax_cross_entropy>(loss)) return outputs;
-  if (std::holds_alternative<binary_cross_entropy>(loss)) return std::max<std::size_t>(outputs, 2);
+  if (std::holds_alternative<binary_cross_entropy>(loss) || std::holds_alternative<pairwise_ranking>(loss))
+    return std::max<std::size_t>(outputs, 2);
   return 0;
 }
 

@@ -3,7 +3,9 @@
 #include "activation_layer.hpp"
 #include "dense.hpp"
 #include "dropout.hpp"
+#include "join_layer.hpp"
 #include "layer_norm.hpp"
+#include "paired.hpp"
 
 #include <fmt/format.h>
 
@@ -197,21 +199,54 @@ void network<S>::backward(const pass<S>& p, const S* x, bool accumulate) {
   }
 }
 
+namespace {
+
+/// Adds hidden layers of these widths to `add`, which takes what makes a layer, by its number, and whether the two
+/// sides must differ in it; `inputs` becomes what comes out.
+template <class S, class Add>
+void add_hidden(const mlp_options& model, const std::vector<std::size_t>& widths, std::size_t& inputs, const Add& add) {
+  constexpr bool same = false, different = true;
+  for (const std::size_t outputs : widths) {
+    // An activation whose derivative is a function of its output follows the product in the same place.
+    const bool apart = model.layer_norm || model.activation == activation::gelu;
+    const auto fused = apart ? activation::identity : model.activation;
+    add([&](std::size_t) { return std::make_unique<dense<S>>(inputs, outputs, fused, model.activation); }, same);
+    if (model.layer_norm) add([&](std::size_t) { return std::make_unique<layer_norm<S>>(outputs); }, same);
+    if (apart) add([&](std::size_t) { return std::make_unique<activation_layer<S>>(outputs, model.activation); }, same);
+    if (model.dropout > 0)
+      add([&](std::size_t number) { return std::make_unique<dropout<S>>(outputs, model.dropout, number); }, different);
+    inputs = outputs;
+  }
+}
+
+}  // namespace
+
 template <class S>
 network<S> make_network(const mlp_options& model, network_form form) {
   std::vector<std::unique_ptr<layer<S>>> layers;
+  const auto single = [&](const auto& make, bool) { layers.push_back(make(layers.size())); };
+  const auto both = [&](const auto& make, bool different) {
+    std::unique_ptr<layer<S>> first = make(layers.size()), second;
+    if (different || !model.pair.shared) second = make(layers.size() + second_side);
+    layers.push_back(std::make_unique<paired<S>>(std::move(first), std::move(second)));
+  };
   std::size_t inputs = model.inputs;
-  for (const std::size_t outputs : model.hidden) {
-    // An activation whose derivative is a function of its output follows the product in the same place.
-    const bool apart = model.layer_norm || model.activation == activation::gelu;
-    layers.push_back(
-        std::make_unique<dense<S>>(inputs, outputs, apart ? activation::identity : model.activation, model.activation));
-    if (model.layer_norm) layers.push_back(std::make_unique<layer_norm<S>>(outputs));
-    if (apart) layers.push_back(std::make_unique<activation_layer<S>>(outputs, model.activation));
-    if (model.dropout > 0) layers.push_back(std::make_unique<dropout<S>>(outputs, model.dropout, layers.size()));
-    inputs = outputs;
+  const auto last = [&](std::size_t outputs) {
+    return [&, outputs](std::size_t) {
+      return std::make_unique<dense<S>>(inputs, outputs, activation::identity, activation::identity);
+    };
+  };
+  if (sides(model) == 1) {
+    add_hidden<S>(model, model.hidden, inputs, single);
+  } else {
+    const pair_options& pair = model.pair;
+    add_hidden<S>(model, model.hidden, inputs, both);
+    both(last(pair.embedding), false);
+    layers.push_back(std::make_unique<join_layer<S>>(pair.join, pair.embedding));
+    inputs = joined_width(pair.join, pair.embedding);
+    add_hidden<S>(model, pair.head, inputs, single);
   }
-  layers.push_back(std::make_unique<dense<S>>(inputs, model.outputs, activation::identity, activation::identity));
+  if (has_last_layer(model)) single(last(model.outputs), false);
   return network<S>(std::move(layers), form);
 }
 

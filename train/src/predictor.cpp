@@ -111,31 +111,37 @@ void predictor::load(const std::filesystem::path& checkpoint) {
                         }));
 }
 
-const void* predictor::predict(const void* x, std::size_t rows, std::uint64_t first_row) {
+const void* predictor::predict(const void* x, std::size_t rows, std::uint64_t first_row, const void* x2) {
   if (x == nullptr || rows == 0 || rows > impl_->options.rows)
     throw std::invalid_argument(
         fmt::format("{} rows for a predictor that is planned for 1 to {}", rows, impl_->options.rows));
-  return impl_->predict(x, {rows, rows, first_row});
+  if ((x2 != nullptr) != (sides(impl_->options.model) == 2))
+    throw std::invalid_argument(
+        fmt::format("the model has {} inputs, and there are rows of {}", sides(impl_->options.model), x2 ? 2 : 1));
+  return impl_->predict(x, x2, {rows, rows, first_row});
 }
 
 std::uint64_t predictor::bad_input() { return impl_->read_state().progress.bad_input; }
 
-void predictor::predict(pipeline::pipeline& from, const std::string& x, const sink& to, std::stop_token stop) {
+void predictor::predict(pipeline::pipeline& from, const std::string& x, const sink& to, std::stop_token stop,
+                        const std::string& x2) {
   impl& self = *impl_;
   const predictor_options& o = self.options;
   landing_places places(self.stream, *self.memory, o.model.outputs * size_of(o.compute), to);
   auto range = from.epochs(0, 1, {.stream = self.stream, .stop = stop});
   std::uint64_t first_row = 0;
   while (const pipeline::batch batch = range.next()) {
-    const void* const values = predict(inputs_of(batch, x, o), batch.valid_rows(), first_row);
+    const void* const second = x2.empty() ? nullptr : inputs_of(batch, x2, o);
+    const void* const values = predict(inputs_of(batch, x, o), batch.valid_rows(), first_row, second);
     places.take(values, first_row, batch.valid_rows());
     first_row += batch.valid_rows();
   }
   places.finish();
   const std::uint64_t bad = bad_input();
   if (bad == progress::no_row) return;
-  const std::uint64_t row = from.row_order().row(0, bad);
-  const auto stored = from.place_of(x, row);
+  const bool of_second = (bad & progress::of_second_input) != 0;
+  const std::uint64_t row = from.row_order().row(0, bad & ~progress::of_second_input);
+  const auto stored = from.place_of(of_second ? x2 : x, row);
   const std::string place = stored ? fmt::format("{}:{} row {}: ", stored->file, stored->dataset, stored->row) : "";
   throw error(fmt::format("{}an input is not finite (NaN or infinity), or becomes so when it is normalised; mend the "
                           "data (row {})",

@@ -22,7 +22,7 @@ inline constexpr std::array landings{"train: landing place of predictions, even"
 /// The predictor without its compute type.
 struct predictor::impl {
   virtual ~impl() = default;
-  virtual const void* predict(const void* x, const row_block& block) = 0;
+  virtual const void* predict(const void* x, const void* x2, const row_block& block) = 0;
   virtual void set(const input_statistics& statistics) = 0;
   virtual void write(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
   virtual step_state read_state() = 0;

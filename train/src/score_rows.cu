@@ -4,6 +4,7 @@
 #include "binary_loss.hpp"
 #include "distance_loss.hpp"
 #include "for_each_row.hpp"
+#include "margin_loss.hpp"
 #include "softmax_loss.hpp"
 
 namespace penstock::train {
@@ -73,6 +74,11 @@ void visit_loss(const planned_loss<arithmetic<S>>& planned, F&& f) {
     return f(binary_loss<S>{planned.width, static_cast<T>(binary->positive_weight), planned.confusion});
   if (const auto* o = std::get_if<huber>(&planned.options))
     return f(distance_loss<S, huber_distance<T>>{planned.width, {static_cast<T>(o->delta)}});
+  if (const auto* o = std::get_if<pairwise_ranking>(&planned.options)) {
+    // The logistic loss of a lead is the cross-entropy of its sigmoid.
+    if (o->margin == 0) return f(binary_loss<S>{planned.width, T(1), planned.confusion});
+    return f(margin_loss<S>{planned.width, static_cast<T>(o->margin), planned.confusion});
+  }
   f(distance_loss<S, squared_distance<T>>{planned.width, {}});
 }
 

@@ -10,12 +10,19 @@
 namespace penstock::train {
 namespace {
 
-void check(const stage_options& options, const batch_rows& batch) {
+void check_rows(const stage_options& options, const batch_rows& batch) {
   if (batch.rows > options.rows || batch.valid_rows > batch.rows)
     throw std::invalid_argument(fmt::format("{} rows, {} of them valid, for a stage that is planned for {}", batch.rows,
                                             batch.valid_rows, options.rows));
   if (batch.x == nullptr || batch.targets == nullptr)
     throw std::invalid_argument("a stage needs rows of x and targets");
+}
+
+void check(const stage_options& options, const batch_rows& batch) {
+  check_rows(options, batch);
+  if ((batch.x2 != nullptr) != (sides(options.model) == 2))
+    throw std::invalid_argument(batch.x2 != nullptr ? "the model has one input, and there are rows of a second one"
+                                                    : "the model has two inputs, and there is no second one");
 }
 
 std::unique_ptr<stage::impl> make_impl(gpu::stream_ref stream, const stage_options& options,
@@ -86,7 +93,7 @@ void stage::observe(const void* x, std::size_t rows, std::size_t valid_rows, std
   if (rows == 0) return;
   const batch_rows batch{
       .x = x, .targets = x, .weights = weights, .rows = rows, .valid_rows = valid_rows, .first_row = first_row};
-  check(impl_->options, batch);
+  check_rows(impl_->options, batch);
   impl_->observe(batch);
 }
 

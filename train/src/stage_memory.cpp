@@ -38,8 +38,8 @@ gpu::ledger plan_typed(gpu::device d, const stage_options& options) {
   model.plan(rows, ledger);
   plan_moments<T>(options, model.parameters(), ledger);
   if (!options.offload.activations)
-    ledger.add(memory_kind::device, stage_items::input, rows * inputs * sizeof(S),
-               fmt::format("{} rows of {}", rows, inputs));
+    ledger.add(memory_kind::device, stage_items::input, sides(options.model) * rows * inputs * sizeof(S),
+               fmt::format("{} rows of {}", sides(options.model) * rows, inputs));
   ledger.add(memory_kind::device, stage_items::mean, inputs * sizeof(T));
   ledger.add(memory_kind::device, stage_items::scale, inputs * sizeof(T));
   ledger.add(memory_kind::device, stage_items::moments, 3 * inputs * sizeof(double), "counts, means and squares");
@@ -78,9 +78,9 @@ void check_class_weights(const stage_options& options) {
 
 /// Rows of one class against predictions of one: classes, or one sigmoid.
 void check_confusion(const stage_options& options) {
-  const bool binary = std::holds_alternative<binary_cross_entropy>(options.loss);
+  const bool of_classes = std::holds_alternative<softmax_cross_entropy>(options.loss);
   const std::size_t classes = classes_of(options.loss, options.model.outputs);
-  if (classes == 0 || (binary && options.model.outputs > 1))
+  if (classes == 0 || (!of_classes && options.model.outputs > 1))
     throw std::invalid_argument(
         fmt::format("a confusion matrix needs one class for each row; {} with {} outputs has none",
                     name_of(options.loss), options.model.outputs));
@@ -100,6 +100,17 @@ std::span<std::byte> at_if_there(const gpu::memory& memory, const char* name) {
 // Products of two widths and of their bytes stay far within 64 bits.
 constexpr std::size_t most_width = std::size_t{1} << 24;
 
+/// Two inputs, or nothing that is for two.
+void check_pair(const mlp_options& model) {
+  const pair_options& pair = model.pair;
+  if (sides(model) == 1) {
+    if (pair.head.empty()) return;
+    throw std::invalid_argument("layers of a head follow a join, and there is none; use hidden layers");
+  }
+  if (pair.embedding == 0 || std::find(pair.head.begin(), pair.head.end(), 0u) != pair.head.end())
+    throw std::invalid_argument("a tower or head with a layer of 0 outputs; leave it out");
+}
+
 void check(const stage_options& options) {
   const auto refuse = [](const std::string& what) { throw std::invalid_argument(what); };
   if (options.model.inputs == 0) refuse("a model needs at least one input");
@@ -110,6 +121,11 @@ void check(const stage_options& options) {
   if (options.confusion) check_confusion(options);
   std::vector<std::size_t> widths = options.model.hidden;
   widths.insert(widths.end(), {options.model.inputs, options.model.outputs});
+  check_pair(options.model);
+  if (sides(options.model) == 2) {
+    widths.push_back(2 * options.model.pair.embedding);
+    widths.insert(widths.end(), options.model.pair.head.begin(), options.model.pair.head.end());
+  }
   if (const std::size_t widest = *std::max_element(widths.begin(), widths.end()); widest > most_width)
     refuse(fmt::format("a layer of {} values; at most {} are taken", widest, most_width));
   if (std::find(options.model.hidden.begin(), options.model.hidden.end(), 0u) != options.model.hidden.end())

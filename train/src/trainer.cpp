@@ -25,20 +25,23 @@ double seconds_since(clock::time_point start) { return std::chrono::duration<dou
 trainer_options checked(trainer_options options) {
   if (options.accumulate == 0) throw std::invalid_argument("a step accumulates at least one batch");
   if (options.check_every == 0) options.check_every = 1;
+  if (options.x2.empty() != (sides(options.stage.model) == 1))
+    throw std::invalid_argument(options.x2.empty() ? "the model has two inputs; name the field of the second one (x2)"
+                                                   : "there is a second field of inputs, and the model has one input");
   check(options.stop);
   return options;
 }
 
 /// The inputs of a batch, which must be of the stage's type and size.
-const void* inputs_of(const pipeline::batch& batch, const trainer_options& options) {
-  const pipeline::field_view x = batch.view(options.x);
+const void* inputs_of(const pipeline::batch& batch, const trainer_options& options, const std::string& field) {
+  const pipeline::field_view x = batch.view(field);
   const stage_options& stage = options.stage;
   if (x.element != stage.compute)
     throw std::invalid_argument(
-        fmt::format("field '{}' is {}, and the model computes in {}; read it with .as = type::{}", options.x,
+        fmt::format("field '{}' is {}, and the model computes in {}; read it with .as = type::{}", field,
                     name_of(x.element), name_of(stage.compute), name_of(stage.compute)));
   if (x.row_bytes != stage.model.inputs * size_of(stage.compute))
-    throw std::invalid_argument(fmt::format("a row of field '{}' has {} values, and the model {} inputs", options.x,
+    throw std::invalid_argument(fmt::format("a row of field '{}' has {} values, and the model {} inputs", field,
                                             x.row_bytes / size_of(x.element), stage.model.inputs));
   return x.data;
 }
@@ -80,7 +83,8 @@ const void* weights_of(const pipeline::batch& batch, const trainer_options& opti
 
 batch_rows rows_of(const pipeline::batch& batch, const trainer_options& options, bool training) {
   const stage_options& stage = options.stage;
-  batch_rows rows{.x = inputs_of(batch, options),
+  batch_rows rows{.x = inputs_of(batch, options, options.x),
+                  .x2 = options.x2.empty() ? nullptr : inputs_of(batch, options, options.x2),
                   .rows = batch.rows(),
                   .valid_rows = batch.valid_rows(),
                   .first_row = batch.index() * stage.rows};
@@ -110,6 +114,7 @@ std::string source_of(const pipeline::pipeline& data, const trainer_options& opt
     for (const auto& field : data.plan().fields) places.push_back(stored_in(data, field.name));
   else
     places = {stored_in(data, options.x), stored_in(data, options.label)};
+  if (!all_fields && !options.x2.empty()) places.insert(places.begin() + 1, stored_in(data, options.x2));
   return fmt::format("{} rows of {}, {}", data.rows(), fmt::join(places, " with "), data.row_order().description());
 }
 
@@ -166,7 +171,8 @@ void trainer::check(const train::progress& p, const pipeline::pipeline& data, co
   if (p.bad_weight != none) fail(options_.weight, p.bad_weight, "its weight is negative or not finite");
   if (ignored) return;
   if (p.bad_input != none)
-    fail(options_.x, p.bad_input,
+    fail((p.bad_input & train::progress::of_second_input) != 0 ? options_.x2 : options_.x,
+         p.bad_input & ~train::progress::of_second_input,
          "an input is not finite (NaN or infinity), or becomes so when it is normalised; mend the data, or let "
          "such steps be skipped");
   if (!model_->name().empty() && !std::isfinite(p.running.loss_sum))
@@ -181,9 +187,15 @@ void trainer::normalise_from(pipeline::pipeline& training, std::stop_token stop)
   train::stage& stage = this->stage();
   stage.forget();
   auto range = training.epochs(position_.epoch, 1, {.stream = model_->stream(), .stop = stop});
-  while (const pipeline::batch batch = range.next())
-    stage.observe(inputs_of(batch, options_), batch.rows(), batch.valid_rows(), batch.index() * options_.stage.rows,
-                  weights_of(batch, options_, true));
+  while (const pipeline::batch batch = range.next()) {
+    const std::uint64_t first_row = batch.index() * options_.stage.rows;
+    const auto observe = [&](const std::string& field, std::uint64_t first) {
+      stage.observe(inputs_of(batch, options_, field), batch.rows(), batch.valid_rows(), first,
+                    weights_of(batch, options_, true));
+    };
+    observe(options_.x, first_row);
+    if (!options_.x2.empty()) observe(options_.x2, first_row + train::progress::of_second_input);
+  }
   check(model_->progress(), training, "training set", position_.epoch);
   model_->reset();
   stage.set_normalisation(stage.observed());

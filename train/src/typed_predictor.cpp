@@ -35,10 +35,14 @@ class typed_predictor final : public predictor::impl {
     write(reinterpret_cast<std::byte*>(state_), reinterpret_cast<const std::byte*>(&initial), sizeof initial);
   }
 
-  const void* predict(const void* x, const row_block& block) override {
+  const void* predict(const void* x, const void* x2, const row_block& block) override {
     const taken_rows<T> rows{block, static_cast<const T*>(x), nullptr, nullptr};
+    taken_rows<T> second{block, static_cast<const T*>(x2), nullptr, nullptr};
+    second.block.first_row += progress::of_second_input;
     const auto take = [&] {
       if (stale_) round_parameters();
+      if (x2 != nullptr)
+        backend_->take(second, options.model.inputs, mean_, scale_, input_ + block.rows * options.model.inputs, state_);
       backend_->take(rows, options.model.inputs, mean_, scale_, input_, state_);
     };
     const auto rest = [&] {
@@ -115,8 +119,8 @@ gpu::ledger plan_predictor(gpu::device d, const predictor_options& options) {
   const std::size_t rows = options.rows, inputs = options.model.inputs, outputs = options.model.outputs;
   gpu::ledger ledger;
   model.plan(rows, ledger);
-  ledger.add(memory_kind::device, stage_items::input, rows * inputs * sizeof(S),
-             fmt::format("{} rows of {}", rows, inputs));
+  ledger.add(memory_kind::device, stage_items::input, sides(options.model) * rows * inputs * sizeof(S),
+             fmt::format("{} rows of {}", sides(options.model) * rows, inputs));
   ledger.add(memory_kind::device, stage_items::mean, inputs * sizeof(T));
   ledger.add(memory_kind::device, stage_items::scale, inputs * sizeof(T));
   ledger.add(memory_kind::device, predictor_items::predictions, rows * outputs * sizeof(T),

@@ -42,6 +42,13 @@ class typed_stage final : public stage::impl {
                              static_cast<const T*>(batch.weights)};
     const auto take = [&] {
       if (stale_) round_parameters();
+      if (batch.x2 != nullptr) {
+        // Before the first input, which leaves its block of rows in the state.
+        taken_rows<T> second = rows;
+        second.x = static_cast<const T*>(batch.x2);
+        second.block.first_row += progress::of_second_input;
+        backend_->take(second, options.model.inputs, mean_, scale_, input_ + batch.rows * options.model.inputs, state);
+      }
       backend_->take(rows, options.model.inputs, mean_, scale_, input_, state);
     };
     // The same launches every time, but for the first pass of a step, which sets the gradients that later ones add to.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes losses.json and trajectories.json: what PyTorch computes in float64, for the tests of train. Needs torch; run it in its folder."""
+"""Writes losses.json, trajectories.json and pairs.json: what PyTorch computes in float64, for the tests of train. Needs torch; run it in its folder."""
 
 import json
 
@@ -63,11 +63,23 @@ def losses():
     yield case("mse", {}, z[:, :1], values[:, :1], mean(F.mse_loss, values[:, :1]))
     yield case("huber", {"delta": 1.5}, z, values, mean(F.huber_loss, values, delta=1.5), row_weights)
 
+    def ranking(better, margin):
+        """The outputs are how far the first of two is ahead."""
+        def of_first(lead, sign):
+            if margin == 0:
+                return F.softplus(-sign * lead)
+            return F.margin_ranking_loss(lead, torch.zeros_like(lead), sign * torch.ones_like(lead), margin, reduction="none")
+        return lambda z: (better * of_first(z, 1) + (1 - better) * of_first(z, -1)).mean(1)
+
+    for margin in 0, 1.5:
+        yield case("ranking", {"margin": margin}, z, shares, ranking(shares, margin), row_weights)
+        yield case("ranking", {"margin": margin}, z[:, :1], one[:, 0].long(), ranking(one, margin))
+
 
 STEPS, KEPT, BATCH = 100, (0, 1, 2, 5, 10, 50, 99), 16
 
 
-def trajectory(name, model, loss, weight, optimizer, x, targets, clip=0.0):
+def trajectory(name, model, loss, weight, optimizer, x, targets, clip=0.0, kept=KEPT):
     """Training on batches of 16 rows in turn. Kept: every loss, and at some steps parameters and their mean gradient."""
     def flat(values):
         return torch.cat([v.detach().reshape(-1) for v in values]).tolist()
@@ -78,7 +90,7 @@ def trajectory(name, model, loss, weight, optimizer, x, targets, clip=0.0):
         optimizer.zero_grad()
         mean = (loss(model(x[rows]), targets[rows])).sum() / weight(targets[rows])
         mean.backward()
-        if step in KEPT:
+        if step in kept:
             steps[step] = {"parameters": flat(model.parameters()),
                            "gradient": flat(p.grad for p in model.parameters())}
         if clip:
@@ -88,7 +100,7 @@ def trajectory(name, model, loss, weight, optimizer, x, targets, clip=0.0):
         optimizer.step()
         losses.append(mean.item())
     return {"name": name, "x": x.tolist(), "targets": targets.tolist(), "losses": losses,
-            "last": flat(model.parameters()), "steps": [{"step": step, **kept} for step, kept in steps.items()]}
+            "last": flat(model.parameters()), "steps": [{"step": step, **values} for step, values in steps.items()]}
 
 
 def trajectories():
@@ -110,6 +122,45 @@ def trajectories():
                      x, values, clip=0.5)
 
 
+class Pair(torch.nn.Module):
+    """Two towers, layer by layer in the order of Penstock's parameters: those of both sides of a layer, then the next."""
+
+    def __init__(self, join, shared, embedding, head):
+        super().__init__()
+        linear = torch.nn.Linear
+        self.join, self.shared = join, shared
+        sides = 1 if shared else 2
+        self.hidden = torch.nn.ModuleList(linear(6, 8) for _ in range(sides))
+        self.embedding = torch.nn.ModuleList(linear(8, embedding) for _ in range(sides))
+        width = {"concatenation": 2 * embedding, "dot": 1}.get(join, embedding)
+        self.head = torch.nn.ModuleList([linear(width, head), linear(head, 1)] if head else [])
+        if not head and width != 1:
+            self.head.append(linear(width, 1))
+
+    def forward(self, x):
+        side = lambda n, x: self.embedding[n](torch.tanh(self.hidden[n](x)))
+        a, b = side(0, x[:, :6]), side(0 if self.shared else 1, x[:, 6:])
+        z = {"difference": lambda: a - b, "product": lambda: a * b, "concatenation": lambda: torch.cat([a, b], 1),
+             "dot": lambda: (a * b).sum(1, keepdim=True)}[self.join]()
+        for n, layer in enumerate(self.head):
+            z = layer(z) if n + 1 == len(self.head) else torch.tanh(layer(z))
+        return z
+
+
+def pairs():
+    x = torch.randn(48, 12)
+    better = (x[:, 0] * x[:, 1] > x[:, 6] * x[:, 7]).long()
+    for join, shared, embedding, head in (("difference", True, 1, 0), ("difference", False, 5, 4), ("product", True, 5, 4),
+                                          ("concatenation", True, 5, 4), ("concatenation", False, 3, 0),
+                                          ("dot", True, 5, 0), ("dot", False, 5, 4)):
+        model = Pair(join, shared, embedding, head)
+        options = {"join": join, "shared": shared, "embedding": embedding, "head": [head] if head else []}
+        yield {"options": options} | trajectory(
+            f"{join}, {'shared' if shared else 'separate'}", model,
+            lambda z, y: F.softplus(-(2 * y[:, None] - 1) * z).mean(1), len,
+            torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.05), x, better, kept=(0, 50))
+
+
 def write(name, cases):
     """One case a line."""
     with open(name, "w", encoding="ascii") as file:
@@ -120,3 +171,4 @@ def write(name, cases):
 
 write("losses.json", losses())
 write("trajectories.json", trajectories())
+write("pairs.json", pairs())

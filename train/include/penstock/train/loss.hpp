@@ -47,9 +47,20 @@ struct huber {
   friend bool operator==(const huber&, const huber&) = default;
 };
 
-using loss_options = std::variant<softmax_cross_entropy, binary_cross_entropy, mean_squared_error, huber>;
+/// Which of two is better, each output being the difference of their scores. Targets: 1 where the first is better, 0
+/// where the second is, or a value between; where there is one output, labels too. The mean over the outputs.
+struct pairwise_ranking {
+  /// 0: log(1 + exp(-lead)), the logistic loss (Burges and others, "Learning to rank using gradient descent", 2005).
+  /// Above: max(0, margin - lead). The lead is the difference in favour of the better one.
+  double margin = 0;
 
-/// "softmax", "binary", "mse" or "huber".
+  friend bool operator==(const pairwise_ranking&, const pairwise_ranking&) = default;
+};
+
+using loss_options =
+    std::variant<softmax_cross_entropy, binary_cross_entropy, mean_squared_error, huber, pairwise_ranking>;
+
+/// "softmax", "binary", "mse", "huber" or "ranking".
 std::string_view name_of(const loss_options& loss) noexcept;
 /// The loss of that name with its defaults. Throws std::invalid_argument with the names there are.
 loss_options parse_loss(std::string_view name);

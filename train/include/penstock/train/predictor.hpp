@@ -61,14 +61,16 @@ class predictor {
 
   /// The predictions of `rows` rows of x, both in the device's memory, in stream order; the next call writes over them.
   /// Does not block. `first_row` numbers the rows for bad_input().
-  const void* predict(const void* x, std::size_t rows, std::uint64_t first_row = 0);
+  /// `x2`: the second input, where the model has two.
+  const void* predict(const void* x, std::size_t rows, std::uint64_t first_row = 0, const void* x2 = nullptr);
   /// The first row so far with an input that was not finite, or progress::no_row. Blocks.
   std::uint64_t bad_input();
 
-  /// Streams the first epoch of a pipeline through the model, field `x`, and hands the predictions to `to` in order, on
-  /// the caller's thread, while the next batch is computed. Throws pipeline::stopped on request, and after the last row
-  /// train::error where an input was not finite.
-  void predict(pipeline::pipeline& from, const std::string& x, const sink& to, std::stop_token stop = {});
+  /// Streams the first epoch of a pipeline through the model, field `x` (and `x2`, where it has two inputs), and hands
+  /// the predictions to `to` in order, on the caller's thread, while the next batch is computed. Throws
+  /// pipeline::stopped on request, and after the last row train::error where an input was not finite.
+  void predict(pipeline::pipeline& from, const std::string& x, const sink& to, std::stop_token stop = {},
+               const std::string& x2 = {});
 
   const predictor_options& options() const noexcept;
 

@@ -83,6 +83,7 @@ inline constexpr std::size_t most_confused = 4096;
 /// Rows for a stage, in the device's memory.
 struct batch_rows {
   const void* x = nullptr;        ///< rows x inputs values of stage_options.compute
+  const void* x2 = nullptr;       ///< the second input, alike, where the model has two
   const void* targets = nullptr;  ///< int32 or values, as stage_options.targets says
   /// What each row's loss counts, in stage_options.compute; null: 1. A row of weight 0 is masked: whatever its inputs
   /// and targets hold, NaN included, it contributes nothing.
@@ -101,6 +102,8 @@ struct input_statistics {
 /// The first row that was at fault, by its `first_row` number, and how the steps went.
 struct progress {
   static constexpr std::uint64_t no_row = ~std::uint64_t{0};
+  /// Added to bad_input where it is the second input's.
+  static constexpr std::uint64_t of_second_input = std::uint64_t{1} << 62;
   metrics running;  ///< up to the last accumulate() or evaluate()
   metrics at_step;  ///< up to the last update()
   std::uint64_t bad_input = no_row;

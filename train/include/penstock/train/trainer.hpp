@@ -26,6 +26,7 @@ struct trainer_options {
   std::size_t accumulate = 1;   ///< batches of one step; the last step of an epoch takes what is left
   train::schedule schedule{};   ///< of the optimizer's learning rate
   std::string x = "x";          ///< the field of the inputs, of type stage.compute
+  std::string x2{};             ///< the field of the second input, where the model has two
   std::string label = "label";  ///< the field of the targets: int32, or values of type stage.compute
   std::string weight{};         ///< the field of the rows' weights, of type stage.compute; empty: all 1. A test set
                                 ///< may lack it
