@@ -12,8 +12,8 @@ __extension__ using wide = unsigned __int128;
 
 /// round(turn * share / 2^64)
 std::uint64_t turns_before(std::uint64_t turn, std::uint64_t share) noexcept {
-  constexpr auto half = static_cast<wide>(std::uint64_t{1} << 63);
-  return static_cast<std::uint64_t>((static_cast<wide>(turn) * share + half) >> 64);
+  const wide turns = turn, half = std::uint64_t{1} << 63;
+  return static_cast<std::uint64_t>((turns * share + half) >> 64);
 }
 
 }  // namespace
