@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(predictions_that_cannot_be_written_leave_the_ones_before) {
   const std::vector<float> values(piece * columns, 0.25f);
   const output to{"prediction", file, [&](penstock::fault_seam faults) {
                     examples::prediction_file out(file.string(), "/prediction", rows, columns, penstock::type::float32,
-                                                  false, std::move(faults));
+                                                  false, {}, std::move(faults));
                     for (std::uint64_t row = 0; row < rows; row += piece)
                       out.write(row, piece, std::as_bytes(std::span(values)));
                     out.commit();
