@@ -376,6 +376,9 @@ def filters():
         if library("libzstd.so.1"):
             write_chunks("filters.h5", f"/zstd/{kind}", array, chunks, [(32015, (3,))], zstd_frame)
             write_chunks("filters.h5", f"/bitshuffle_zstd/{kind}", array, chunks, [(32008, (0, 4, size, 0, 3, 3))], lambda b: bitshuffle_chunk(b, size, 0, zstd_frame))
+            # Of bytes, plugins that know no Zstandard give wrong values without an error.
+            bytes_ = (array % 251).astype("u1")
+            write_chunks("filters.h5", f"/bitshuffle_zstd/{kind}_u1", bytes_, (37, 11), [(32008, (0, 4, 1, 0, 3, 3))], lambda b: bitshuffle_chunk(b, 1, 0, zstd_frame))
         for code in ["u1", "<i2", "<f8", "<c16"]:
             other = (array % 251).astype(code)
             width = other.dtype.itemsize
