@@ -212,8 +212,9 @@ std::size_t wished_threads(const transport_task& task) {
   if (task.host) return task.processors;
   // A consumer on a device needs a processor for its launches, and the thread that drives the device another. Where
   // readers took these too, launches became several times slower: on 16 processors, 12 readers are faster than 13.
-  // Decoding takes all that it can get, and brings so few blocks that the two share one.
-  return std::max<std::size_t>(1, task.decodes ? task.processors - 1 : task.processors * 3 / 4);
+  // Decoding takes all that it can get, and brings so few blocks that the two cost it little: on those 16 processors,
+  // 16 readers of gzip are a ninth faster than 15.
+  return task.decodes ? task.processors : std::max<std::size_t>(1, task.processors * 3 / 4);
 }
 
 }  // namespace
