@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
+#include <string_view>
 
 namespace penstock::pipeline {
 namespace {
@@ -102,6 +104,22 @@ reading_report reading_of(const ground& on) {
   return sum;
 }
 
+/// A wait for the thread that issues copies, gathers and device transforms, which is in one of these for other blocks:
+/// as they share its time, so is the wait shared.
+void add_waits_for_device_thread(const std::string& cause, double seconds, std::span<const stage_report> stages,
+                                 std::vector<time_charge>& charges) {
+  constexpr std::string_view issued = " (issued)";
+  double busy = 0;
+  for (const stage_report& stage : stages)
+    if (stage.name.ends_with(issued)) busy += stage.busy_seconds;
+  for (const stage_report& stage : stages) {
+    if (!stage.name.ends_with(issued)) continue;
+    const std::string name = stage.name.substr(0, stage.name.size() - issued.size());
+    const double part = busy > 0 ? stage.busy_seconds / busy : name == "gather" ? 1 : 0;
+    charges.push_back({fmt::format("{} (its thread is in {})", cause, name), seconds * part, name});
+  }
+}
+
 /// The consumer's waits by states of blocks, in words. A block waits for a thread while all are at work: as they share
 /// their time, so is that wait shared.
 std::vector<time_charge> charges_of(const ground& on, const std::vector<double>& waits,
@@ -133,7 +151,11 @@ std::vector<time_charge> charges_of(const ground& on, const std::vector<double>&
   }
   add("waiting for its turn", path.came_out(), "order");
   add(cuda ? "waiting to be copied" : "waiting for the device thread", path.arrived(), cuda ? "copy" : "gather");
-  add(cuda ? "copied, waiting for its gather" : "waiting for its gather", path.taken(), "gather");
+  if (cuda)
+    add_waits_for_device_thread("copied, waiting for its gather", waits[path.taken()],
+                                std::span(stages).subspan(path.flow_stages), charges);
+  else
+    add("waiting for its gather", path.taken(), "gather");
   add(cuda ? "copy and gather being issued" : "being gathered", path.gathered(), "gather");
   for (std::size_t t = 0; t < path.device_transforms; ++t) {
     const std::string& name = on.fields.device_transforms[t].name;
