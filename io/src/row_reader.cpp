@@ -73,7 +73,8 @@ void row_reader::impl::reserve(const read_resources& resources) {
   with_context(place(segments.front().where, {}), [&] {
     if (world.faults)
       for (const memory_item& item : memory(resources))
-        if (world.faults->before(fault_site::allocate_host, item.name, 0, item.bytes).error != 0) throw std::bad_alloc();
+        if (world.faults->before(fault_site::allocate_host, item.name, 0, item.bytes).error != 0)
+          throw std::bad_alloc();
     scratches = std::make_unique<scratch_pool>(resources.concurrency, needs.scratch);
     const auto slots = cache_slots(resources);
     world.cache = slots > 0 ? std::make_unique<chunk_cache>(slots, needs.chunk_bytes) : nullptr;

@@ -60,7 +60,7 @@ std::string of_stage(const pipeline_report& r, const std::string& name) {
   if (name == "copy") return of_link(r);
   if (name == "slots") return "slots: all are in use; a larger budget would help";
   if (name == "consumer") return "rows that the consumer still holds; a larger budget would help";
-  if (name == "handing over") return "handing over: threads are woken late; a processor that is left free would help";
+  if (name == "handing over") return "handing over: threads are woken late; another processor would help";
   if (name == "order") return "the order of blocks: one takes longer than those after it";
   const stage_report* stage = find(r, name);
   if (!stage) return name;

@@ -13,13 +13,18 @@ def set_precision(precision):
     torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
 
 
+def fused():
+    """AdamW as one kernel, where torch has that: from 2.0 on."""
+    return {"fused": True} if int(torch.__version__.split(".")[0]) >= 2 else {}
+
+
 class Step:
     """One step; `loss` is the last one's. `compiled`: forward and backward pass by torch.compile."""
 
     def __init__(self, options, precision, compiled=False, **adamw):
         self.device = torch.device(options.device).type
         self.model = model(options.columns, options.classes, options.device)
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), 1e-3, fused=True, **adamw)
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), 1e-3, **(fused() | adamw))
         self.autocast = precision == "bf16"
         self.loss_of = torch.compile(self._loss_of, dynamic=False) if compiled else self._loss_of
         self.loss = None

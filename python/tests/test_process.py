@@ -53,6 +53,8 @@ def test_an_exception_in_the_loop_ends_the_interpreter_with_its_traceback(small)
 def test_ctrl_c_ends_a_loop(small):
     process = start(
         """
+        import signal
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # also where this runs in the background
         try:
             print("ready", flush=True)
             epoch = 0

@@ -50,7 +50,7 @@ class throughput(program_case):
         (run,) = results["runs"]
         self.assertEqual(set(run), {
             "dataset", "order", "batch_rows", "rows_per_s", "gb_per_s", "gb_per_s_min", "gb_per_s_max", "first_batch_ms",
-            "bottleneck", "device_bytes_peak", "pinned_bytes_peak", "checksum"
+            "bottleneck", "consumer_waited_s", "consumer_waits", "device_bytes_peak", "pinned_bytes_peak", "checksum"
         })  # fmt: skip
         self.assertGreater(results["storage_gb_per_s"], 0)
         self.assertNotIn("link_gb_per_s", results)  # the host has none
