@@ -215,6 +215,11 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
   const std::uint64_t steps_per_epoch = (training.batches_per_epoch() + options_.accumulate - 1) / options_.accumulate;
   epoch_progress done{
       .epoch = position_.epoch, .batches = position_.next_batch, .batches_per_epoch = training.batches_per_epoch()};
+  const auto rate_at = [&](std::uint64_t batch) {
+    return rate *
+           factor(options_.schedule, position_.epoch * steps_per_epoch + batch / options_.accumulate, steps_per_epoch);
+  };
+  if (position_.next_batch > 0) done.learning_rate = rate_at(position_.next_batch - 1);  // perhaps none comes after it
   const auto note = [&](const train::progress& p) {
     check(p, training, "training set", position_.epoch);
     done.training = p.at_step, done.steps = p.steps, done.skipped = p.skipped;
@@ -231,7 +236,7 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
     while (const pipeline::batch batch = range.next()) {
       const std::uint64_t step = position_.epoch * steps_per_epoch + batch.index() / options_.accumulate;
       const bool ends = in_step + 1 == options_.accumulate || batch.index() + 1 == done.batches_per_epoch;
-      done.learning_rate = rate * factor(options_.schedule, step, steps_per_epoch);
+      done.learning_rate = rate_at(batch.index());
       model_->step(batch, {.learning_rate = done.learning_rate,
                            .begins = in_step == 0,
                            .ends = ends,
