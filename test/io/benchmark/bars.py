@@ -113,11 +113,9 @@ class bars:
         self.into_page_cache("gzip")
         before = self.decode_rate()
         device, host = self.penstock("gzip", self.o.device), self.penstock("gzip", "host")
-        everything = self.penstock("gzip", self.o.device, "--threads", str(len(os.sched_getaffinity(0))))
         rate, threads = max(before, self.decode_rate())
         note = f"libdeflate and unshuffle on {threads} threads, the better of two"
         add(f"gzip-4 after shuffle, to {self.o.device}", device, rate, 0.85, note)
-        add(f"gzip-4 after shuffle, to {self.o.device}, readers on all processors", everything, rate, 0.85, note)
         add("gzip-4 after shuffle, to the host", host, rate, 0.85, note)
 
     def against_pytorch(self, kind):
