@@ -24,8 +24,11 @@ std::ostream& operator<<(std::ostream& out, const shape& s) {
   return out << s.inputs << " inputs, " << s.hidden.size() << " hidden layers, " << s.classes << " classes, " << s.rows
              << " rows";
 }
-const std::vector<shape> shapes{
-    {784, {512, 256}, 10, 256}, {17, {33}, 100, 65}, {5, {}, 3, 1}, {64, {64, 64, 64}, 1000, 300}};
+const std::vector<shape> shapes{{784, {512, 256}, 10, 256},
+                                {17, {33}, 100, 65},
+                                {5, {}, 3, 1},
+                                {64, {64, 64, 64}, 1000, 300},
+                                {20, {33, 12}, 7, 1500}};
 
 template <class T>
 void compare(const shape& s, const train::optimizer_options& optimizer, double tolerance,

@@ -65,7 +65,8 @@ class backend {
   virtual void replay(std::size_t key, const std::function<void()>& work) = 0;
 
   virtual void multiply(const product& what, const S* a, const S* b, S* c, const S* bias) = 0;
-  /// For `what.gradient`: without bias and activation.
+  /// For `what.gradient`: without bias and activation. May run beside what follows, up to join(): until then a, b and c
+  /// stay as they are.
   virtual void multiply_gradient(const product& what, const S* a, const S* b, T* c) = 0;
 
   /// Begins a pass: notes block, targets and weights in the state, and gives out = (x - mean) * scale by column.
@@ -84,8 +85,11 @@ class backend {
                                    T* bias_gradient, bool accumulate) = 0;
 
   /// Adds the scores of the rows that were taken to the state's running metrics, and where `gradient` their weight to
-  /// the step's.
+  /// the step's. May run beside what follows, up to join().
   virtual void add_scores(const row_score<T>* scores, bool gradient, step_state* state) = 0;
+
+  /// What may run beside what was asked for after it is done before what is asked for next.
+  virtual void join() = 0;
 
   /// The sum of squares of the gradients to the state, over norm_pieces pieces in a fixed order.
   virtual void square_gradients(std::size_t count, const T* gradients, double* piece_sums, step_state* state) = 0;

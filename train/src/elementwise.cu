@@ -12,54 +12,6 @@
 namespace penstock::train {
 namespace {
 
-template <class S, class T>
-struct sgd_update {
-  const step_state* state;
-  T* p;
-  const T* g;
-  T* v;
-  T momentum, weight_decay;
-  bool nesterov;
-  S* rounded;
-
-  PENSTOCK_HOST_DEVICE void operator()(std::size_t i) const {
-    if (state->blocked) return;
-    T change = g[i] * static_cast<T>(state->gradient_scale) + weight_decay * p[i];
-    if (v != nullptr) {
-      const T velocity = momentum * v[i] + change;
-      v[i] = velocity;
-      change = nesterov ? change + momentum * velocity : velocity;
-    }
-    p[i] -= static_cast<T>(state->learning_rate) * change;
-    if (rounded != nullptr) rounded[i] = static_cast<S>(p[i]);
-  }
-};
-
-template <class S, class T>
-struct adamw_update {
-  const step_state* state;
-  T* p;
-  const T* g;
-  T* m;
-  T* v;
-  T beta1, beta2, epsilon, weight_decay;
-  S* rounded;
-
-  PENSTOCK_HOST_DEVICE void operator()(std::size_t i) const {
-    if (state->blocked) return;
-    const T rate = static_cast<T>(state->learning_rate);
-    const T gradient = g[i] * static_cast<T>(state->gradient_scale);
-    const T mean = beta1 * m[i] + (T(1) - beta1) * gradient;
-    const T square = beta2 * v[i] + (T(1) - beta2) * gradient * gradient;
-    m[i] = mean;
-    v[i] = square;
-    using std::sqrt;
-    const T root = sqrt(square * static_cast<T>(state->correction2)) + epsilon;
-    p[i] = p[i] - rate * weight_decay * p[i] - rate * static_cast<T>(state->correction1) * mean / root;
-    if (rounded != nullptr) rounded[i] = static_cast<S>(p[i]);
-  }
-};
-
 template <class S>
 struct rounded_value {
   const arithmetic<S>* from;
@@ -152,28 +104,5 @@ PENSTOCK_INSTANTIATE(double)
 PENSTOCK_INSTANTIATE(bfloat16)
 PENSTOCK_INSTANTIATE(float16)
 #undef PENSTOCK_INSTANTIATE
-
-template <class S, class T>
-void optimizer_step(gpu::stream_ref stream, const optimizer_options& optimizer, const step_state* state,
-                    std::size_t count, T* parameters, const T* gradients, T* first, T* second, S* rounded) {
-  if (const auto* o = std::get_if<sgd>(&optimizer))
-    return for_each_index(stream, count,
-                          sgd_update<S, T>{state, parameters, gradients, first, static_cast<T>(o->momentum),
-                                           static_cast<T>(o->weight_decay), o->nesterov, rounded});
-  const auto& o = std::get<adamw>(optimizer);
-  for_each_index(
-      stream, count,
-      adamw_update<S, T>{state, parameters, gradients, first, second, static_cast<T>(o.beta1), static_cast<T>(o.beta2),
-                         static_cast<T>(o.epsilon), static_cast<T>(o.weight_decay), rounded});
-}
-
-template void optimizer_step(gpu::stream_ref, const optimizer_options&, const step_state*, std::size_t, float*,
-                             const float*, float*, float*, float*);
-template void optimizer_step(gpu::stream_ref, const optimizer_options&, const step_state*, std::size_t, double*,
-                             const double*, double*, double*, double*);
-template void optimizer_step(gpu::stream_ref, const optimizer_options&, const step_state*, std::size_t, float*,
-                             const float*, float*, float*, bfloat16*);
-template void optimizer_step(gpu::stream_ref, const optimizer_options&, const step_state*, std::size_t, float*,
-                             const float*, float*, float*, float16*);
 
 }  // namespace penstock::train

@@ -5,19 +5,11 @@
 
 #include <penstock/gpu/stream.hpp>
 #include <penstock/train/model.hpp>
-#include <penstock/train/optimizer.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
 namespace penstock::train {
-
-/// The optimizer over all parameters in one launch, after begin_update(); `first` and `second` are null where the
-/// optimizer keeps no such moment. `rounded` takes the new parameters too, unless null. Changes nothing where the state
-/// is blocked.
-template <class S, class T>
-void optimizer_step(gpu::stream_ref stream, const optimizer_options& optimizer, const step_state* state,
-                    std::size_t count, T* parameters, const T* gradients, T* first, T* second, S* rounded);
 
 /// to[i] = from[i], rounded.
 template <class S>

@@ -191,12 +191,21 @@ void network<S>::backward(const pass<S>& p, const S* x, bool accumulate) {
     const std::size_t first = (last - 1) / form_.segment * form_.segment, from = first / form_.segment;
     if (ring_) ring_->before_reading(from);
     // The last segment's outputs are still there.
-    if (last != layers_.size()) forward(p, x, first, last - 1);
-    for (std::size_t n = last; n-- > first;)
+    if (last != layers_.size()) {
+      p.on.join();
+      forward(p, x, first, last - 1);
+    }
+    for (std::size_t n = last; n-- > first;) {
+      // The gradient of layer n's input takes the place of that of layer n + 1's output, and the gradient of its
+      // weights may still be made of that.
+      if (n + 1 < layers_.size()) p.on.join();
       layers_[n]->backward(p, input_of(n, x), outputs_[n], changes_[n], n > 0 ? changes_[n - 1] : nullptr, accumulate);
+    }
+    if (ring_) p.on.join();
     if (ring_ && last != layers_.size()) ring_->done_with(from + 1, p.rows);
     last = first;
   }
+  p.on.join();
 }
 
 namespace {

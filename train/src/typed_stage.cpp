@@ -1,5 +1,6 @@
 #include "elementwise.hpp"
 #include "offloaded_moments.hpp"
+#include "optimizer_step.hpp"
 #include "score_rows.hpp"
 #include "stage_impl.hpp"
 
@@ -58,6 +59,7 @@ class typed_stage final : public stage::impl {
       score_rows(stream, loss_, batch.rows, outputs, gradient, state);
       backend_->add_scores(loss_.scores, gradient, state);
       if (gradient) network_.backward(through, input_, accumulated_);
+      backend_->join();
     };
     backend_->run(std::cref(take));
     if (batch.rows == options.rows)
@@ -87,13 +89,19 @@ class typed_stage final : public stage::impl {
   }
 
   void discard() override {
-    const auto work = [&] { backend_->discard(state); };
+    const auto work = [&] {
+      backend_->join();
+      backend_->discard(state);
+    };
     backend_->run(std::cref(work));
     accumulated_ = false;
   }
 
   void reset(const metrics& start) override {
-    const auto work = [&] { backend_->reset(start, options.non_finite == non_finite::skip, state); };
+    const auto work = [&] {
+      backend_->join();
+      backend_->reset(start, options.non_finite == non_finite::skip, state);
+    };
     backend_->run(std::cref(work));
   }
 
@@ -131,8 +139,8 @@ class typed_stage final : public stage::impl {
     if (kept > 1) second_ = at(stage_items::second_moment, kind);
     optimize_ = [this](std::size_t first, std::size_t count, T* m, T* v) {
       S* const rounded = network_.rounded_data() != nullptr ? network_.rounded_data() + first : nullptr;
-      optimizer_step(stream, options.optimizer, state, count, network_.parameter_data() + first,
-                     network_.gradient_data() + first, m, v, rounded);
+      optimizer_step<S, T>(stream, options.optimizer, state,
+                           {count, network_.parameter_data() + first, network_.gradient_data() + first, m, v, rounded});
     };
     if (kept == 0 || !options.offload.optimizer) return;
     std::vector<T*> arrays{first_};

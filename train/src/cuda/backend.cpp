@@ -8,7 +8,11 @@
 #include "products.hpp"
 #include "replayed_work.hpp"
 
+#include <penstock/gpu/ledger.hpp>
+
 #include <array>
+#include <cstddef>
+#include <span>
 
 namespace penstock::train {
 namespace {
@@ -22,7 +26,11 @@ class cuda_backend final : public backend<S> {
       : stream_(stream),
         ordinal_(stream.device().ordinal()),
         column_sums_(reinterpret_cast<T*>(memory.column_sums.data())),
-        products_(made_on(ordinal_, arithmetic, memory)) {}
+        products_(made_on(ordinal_, arithmetic, first_half(memory.workspace))),
+        beside_(stream.device()),
+        products_beside_(made_on(ordinal_, arithmetic, second_half(memory.workspace))),
+        forked_(stream.device()),
+        joined_(stream.device()) {}
 
   void run(const std::function<void()>& work) override {
     const cuda::current_device current(ordinal_);
@@ -44,7 +52,8 @@ class cuda_backend final : public backend<S> {
     activate<S>(stream_, what.activation, what.rows * what.columns, c, c);
   }
   void multiply_gradient(const product& what, const S* a, const S* b, T* c) override {
-    products_.multiply(stream_.native(), what, a, b, c, nullptr);
+    fork();
+    products_beside_.multiply(beside_.ref().native(), what, a, b, c, nullptr);
   }
   void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, S* out,
             step_state* state) override {
@@ -59,7 +68,15 @@ class cuda_backend final : public backend<S> {
     cuda::activation_gradient(stream_.native(), kind, rows, columns, y, dy, bias_gradient, accumulate, column_sums_);
   }
   void add_scores(const row_score<T>* scores, bool gradient, step_state* state) override {
-    cuda::add_scores(stream_.native(), scores, gradient, state);
+    if (!gradient) return cuda::add_scores(stream_.native(), scores, gradient, state);
+    fork();
+    cuda::add_scores(beside_.ref().native(), scores, gradient, state);
+  }
+  void join() override {
+    if (!beside_works_) return;
+    joined_.record(beside_);
+    joined_.hold(stream_);
+    beside_works_ = false;
   }
   void square_gradients(std::size_t count, const T* gradients, double* piece_sums, step_state* state) override {
     cuda::square_gradients(stream_.native(), count, gradients, piece_sums, state);
@@ -73,22 +90,43 @@ class cuda_backend final : public backend<S> {
   }
 
  private:
-  static cuda::products<S> made_on(int ordinal, precision arithmetic, const backend_memory& memory) {
+  static cuda::products<S> made_on(int ordinal, precision arithmetic, std::span<std::byte> workspace) {
     const cuda::current_device current(ordinal);
-    return cuda::products<S>(memory.workspace, arithmetic);
+    return cuda::products<S>(workspace, arithmetic);
+  }
+
+  // Two products that run at once work in a half of the workspace each.
+  static std::size_t half_of(std::span<std::byte> workspace) {
+    return workspace.size() / 2 / gpu::ledger::alignment * gpu::ledger::alignment;
+  }
+  static std::span<std::byte> first_half(std::span<std::byte> workspace) { return workspace.first(half_of(workspace)); }
+  static std::span<std::byte> second_half(std::span<std::byte> workspace) {
+    return workspace.subspan(half_of(workspace));
+  }
+
+  /// What the stream beside is given from now on begins after what was asked for so far.
+  void fork() {
+    forked_.record(stream_);
+    forked_.hold(beside_);
+    beside_works_ = true;
   }
 
   gpu::stream_ref stream_;
   int ordinal_;
   T* column_sums_;
   cuda::products<S> products_;
+  // At small batches a product leaves most of the device idle: gradients of weights are made beside those of inputs.
+  gpu::stream beside_;
+  cuda::products<S> products_beside_;
+  gpu::event forked_, joined_;
+  bool beside_works_ = false;
   std::array<cuda::replayed_work, replay_keys> graphs_;
 };
 
 }  // namespace
 
 std::size_t column_sum_elements(gpu::device d, std::size_t rows, std::size_t widest) {
-  if (d.is_host()) return 0;
+  if (d.is_host() || rows <= cuda::column_sum_rows_at_once) return 0;
   return (rows + cuda::column_sum_rows - 1) / cuda::column_sum_rows * widest;
 }
 

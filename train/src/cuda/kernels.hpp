@@ -20,7 +20,7 @@ void observe(cudaStream_t stream, const taken_rows<T>& rows, std::size_t columns
 template <class T>
 void add_scores(cudaStream_t stream, const row_score<T>* scores, bool gradient, step_state* state);
 
-/// `partial` holds column_sum_elements() values.
+/// `partial` holds column_sum_elements() values; none are needed for up to column_sum_rows_at_once rows.
 template <class S, class T>
 void activation_gradient(cudaStream_t stream, activation kind, std::size_t rows, std::size_t columns, const S* y, S* dy,
                          T* bias_gradient, bool accumulate, T* partial);

@@ -51,6 +51,7 @@ class host_backend final : public backend<S> {
   void add_scores(const row_score<T>* scores, bool gradient, step_state* state) override {
     host::add_scores(scores, gradient, *state);
   }
+  void join() override {}
   void square_gradients(std::size_t count, const T* gradients, double* piece_sums, step_state* state) override {
     host::square_gradients(count, gradients, piece_sums, *state);
   }
