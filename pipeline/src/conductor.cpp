@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <array>
 
 namespace penstock::pipeline {
 namespace {
@@ -54,7 +55,7 @@ conductor::conductor(const ground& on, statistics& count, trace_log* trace)
 }
 
 conductor::~conductor() {
-  finish({});
+  stop();
   {
     const std::lock_guard lock(mutex_);
     quit_ = true;
@@ -100,20 +101,25 @@ void conductor::note(trace_log::track where, const char* name, clock::time_point
 
 void conductor::start(std::shared_ptr<epoch_run> next) {
   const std::lock_guard lock(mutex_);
-  run_ = std::move(next);
+  run_ = last_ = std::move(next);
   changed_.notify_all();
 }
 
-void conductor::finish(std::span<const gpu::stream_ref> consumers) {
+void conductor::stop() {
   std::unique_lock lock(mutex_);
   if (run_) run_->between.stop();
   changed_.wait(lock, [&] { return !run_; });
+}
+
+void conductor::wait_for_users(std::span<const gpu::stream_ref> consumers) {
+  // Rows that came back, and were not needed again, may still be in use on streams that are not among the consumers.
+  if (last_) last_->between.hold_until_free(std::array<gpu::stream_ref, 2>{copy_, work_}, handover::nothing);
   for (const gpu::stream_ref stream : consumers) {
     gpu::event used(on_.device(), false, on_.parts->faults);
     used.record(stream);
-    used.hold(copy_);
-    used.hold(work_);
+    wait_for(used);
   }
+  last_.reset();
 }
 
 void conductor::loop() {

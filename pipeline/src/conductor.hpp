@@ -31,11 +31,13 @@ class conductor {
   conductor(const conductor&) = delete;
   conductor& operator=(const conductor&) = delete;
 
-  /// Begins a run; one before must be over (finish()).
+  /// Begins a run; one before must be over (stop()).
   void start(std::shared_ptr<epoch_run> next);
-  /// Stops the run in progress, if any, and returns when no thread, copy or kernel of it is at work. `consumers`:
-  /// streams that may still use the rings; later work on the rings waits for them.
-  void finish(std::span<const gpu::stream_ref> consumers);
+  /// Stops the run in progress, if any, and returns when no thread, copy or kernel of it is at work.
+  void stop();
+  /// Later work on slots and rings waits for all that uses rows of the run that is over: of batches that came back, and
+  /// what was issued to `consumers` until now. Between runs. Throws gpu::error; may be tried again.
+  void wait_for_users(std::span<const gpu::stream_ref> consumers);
 
   /// Later work on slots and rings waits for the event. Between runs.
   void wait_for(const gpu::event& before) {
@@ -117,6 +119,7 @@ class conductor {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::shared_ptr<epoch_run> run_, current_;
+  std::shared_ptr<epoch_run> last_;  ///< until later work waits for its users; touched by who starts runs
   bool quit_ = false;
   std::unique_ptr<flow> flow_;
   std::thread thread_;

@@ -86,8 +86,8 @@ void handover::hold_until_free(std::span<const gpu::stream_ref> streams, std::ui
   const std::lock_guard lock(mutex_);
   while (held_ < position && !released_marks_.empty()) {
     const mark next = released_marks_.front();
+    for (const gpu::stream_ref stream : streams) next.event->hold(stream);  // where it fails, the mark stays
     released_marks_.pop_front();
-    for (const gpu::stream_ref stream : streams) next.event->hold(stream);
     events_.give_back(next.event);
     held_ = next.end;
   }

@@ -3,6 +3,8 @@
 #include "make_report.hpp"
 #include "run_state.hpp"
 
+#include <penstock/gpu/error.hpp>
+
 #include <fmt/format.h>
 
 #include <fstream>
@@ -16,12 +18,23 @@ pipeline& pipeline::operator=(pipeline&&) noexcept = default;
 pipeline::~pipeline() = default;
 
 void pipeline::impl::end_run() {
-  if (!running) return;
-  running = false;
-  on_stop.reset();
-  const auto streams = lease->end();
-  hands.finish(streams);
-  count.failures += lease->failures();
+  if (running) {
+    running = false;
+    on_stop.reset();
+    users = lease->end();
+    hands.stop();
+    count.failures += lease->failures();
+  }
+  if (users.empty()) return;
+  hands.wait_for_users(users);
+  users.clear();
+}
+
+void pipeline::impl::end_run_if_possible() noexcept {
+  try {
+    end_run();
+  } catch (const gpu::error&) {
+  }
 }
 
 std::shared_ptr<batch_lease> pipeline::impl::begin_run(std::uint64_t first, std::uint64_t epochs,
@@ -114,7 +127,7 @@ std::uint64_t pipeline::write_trace(const std::filesystem::path& file) const {
 
 epoch_range::impl::~impl() {
   // A range that is left early ends its run now; one whose run was replaced has nothing to end.
-  if (owner && owner->lease == lease) owner->end_run();
+  if (owner && owner->lease == lease) owner->end_run_if_possible();
 }
 
 epoch_range::epoch_range(std::unique_ptr<impl> inner) noexcept : impl_(std::move(inner)) {}

@@ -13,12 +13,15 @@ struct pipeline::impl {
   explicit impl(std::shared_ptr<const ground> base)
       : on(std::move(base)), count(*on), trace(trace_for(*on)), hands(*on, count, trace.get()) {}
   ~impl() {
-    end_run();
+    end_run_if_possible();
     if (lease) lease->outlive();
   }
 
-  /// Stops the run in progress and waits until it is over.
+  /// Stops the run in progress, waits until it is over, and lets later work wait for the streams that use its rows.
+  /// Throws gpu::error where these cannot be marked; the run is over then all the same.
   void end_run();
+  /// For destructors: a device that fails altogether must not end the program. The next run tries again.
+  void end_run_if_possible() noexcept;
   std::shared_ptr<batch_lease> begin_run(std::uint64_t first, std::uint64_t epochs, const consume_options& options);
 
   static std::unique_ptr<trace_log> trace_for(const ground& on) {
@@ -30,6 +33,7 @@ struct pipeline::impl {
   std::unique_ptr<trace_log> trace;    ///< where one was asked for
   std::shared_ptr<batch_lease> lease;  ///< of the last run
   bool running = false;
+  std::vector<gpu::stream_ref> users;  ///< of the run before, for which later work does not wait yet
   std::unique_ptr<std::stop_callback<std::function<void()>>> on_stop;
   conductor hands;  ///< last: its threads end before what they use
 };

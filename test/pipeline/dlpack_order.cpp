@@ -4,55 +4,17 @@
 #include <penstock/gpu/memory.hpp>
 #include <penstock/pipeline/dlpack.hpp>
 
-#include <cuda_runtime_api.h>
-
-#include <atomic>
-#include <cstdint>
-
 #include "../gpu/spin.hpp"
 #include "../support/gpu.hpp"
+#include "spin_stage.hpp"
 
 namespace pp = penstock::pipeline;
 namespace gpu = penstock::gpu;
 using namespace penstock;
 using namespace penstock::literals;
-using gpu::memory_kind;
 using penstock::test::small_file;
 
 namespace {
-
-// A gate, the mark that a kernel sets when the gate was opened, and a word on the host that the mark is copied to.
-class stage {
- public:
-  explicit stage(gpu::device d) : memory_(d, items()) {
-    const gpu::stream stream(d);
-    for (const char* name : {"gate", "seen"}) *word(memory_kind::pinned, name) = 0;
-    fill(stream, mark(), 0, 4);
-    stream.synchronize();
-  }
-  // Whatever a failed check leaves behind, kernels end before the memory goes.
-  ~stage() {
-    open();
-    cudaDeviceSynchronize();
-  }
-  std::uint32_t* gate() const { return word(memory_kind::pinned, "gate"); }
-  std::uint32_t* seen() const { return word(memory_kind::pinned, "seen"); }
-  std::uint32_t* mark() const { return word(memory_kind::device, "mark"); }
-  void open() const { std::atomic_ref(*gate()).store(1, std::memory_order_seq_cst); }
-
- private:
-  static gpu::ledger items() {
-    gpu::ledger ledger;
-    ledger.add(memory_kind::pinned, "gate", 4);
-    ledger.add(memory_kind::pinned, "seen", 4);
-    ledger.add(memory_kind::device, "mark", 4);
-    return ledger;
-  }
-  std::uint32_t* word(memory_kind kind, const char* name) const {
-    return reinterpret_cast<std::uint32_t*>(memory_.at(kind, name).data());
-  }
-  gpu::memory memory_;
-};
 
 pp::pipeline build(const small_file& file, gpu::device d) {
   return (pp::read(file.plain()) | pp::batched({.rows = 64}))
@@ -65,7 +27,7 @@ BOOST_AUTO_TEST_SUITE(dlpack_order)
 
 BOOST_AUTO_TEST_CASE(the_stream_of_an_export_waits_for_the_batch_s_stream, test::on_gpu()) {
   const auto d = test::first_gpu();
-  const stage s(d);
+  const test::spin_stage s(d);
   const small_file file(1000, 64);
   auto pipeline = build(file, d);
   const gpu::stream mine(d), other(d);
@@ -84,7 +46,7 @@ BOOST_AUTO_TEST_CASE(the_stream_of_an_export_waits_for_the_batch_s_stream, test:
 
 BOOST_AUTO_TEST_CASE(rows_are_written_again_only_after_the_stream_of_their_export, test::on_gpu()) {
   const auto d = test::first_gpu();
-  const stage s(d);
+  const test::spin_stage s(d);
   const small_file file(20000, 64);
   auto pipeline = build(file, d);
   const gpu::stream mine(d), other(d);

@@ -60,6 +60,15 @@ class failing_call : public penstock::fault_injector {
   std::atomic<int> left_{-1};
 };
 
+/// While it is broken, every CUDA call fails, or what the host does in its place.
+class broken_device : public penstock::fault_injector {
+ public:
+  penstock::fault before(penstock::fault_site site, std::string_view, std::uint64_t, std::size_t) override {
+    return {.error = broken && site == penstock::fault_site::cuda_call ? 719 : 0};
+  }
+  std::atomic<bool> broken{false};
+};
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(errors, *boost::unit_test::timeout(300))
@@ -130,6 +139,32 @@ BOOST_DATA_TEST_CASE(a_call_of_the_driver_that_fails_names_stage_and_rows,
   }
   BOOST_TEST(penstock::test::consume(pipeline, 0, 1).size() == 2000u);  // and the next run is healthy
   BOOST_TEST(pipeline.report().failures >= 1u);
+}
+
+// As after a consumer's kernel that went wrong: nothing works any more, not even what ends the run.
+BOOST_DATA_TEST_CASE(a_device_that_fails_for_good_is_an_exception_at_each_run_and_never_an_abort, every_device, name) {
+  const small_file file(2000, 64);
+  const auto device = std::make_shared<broken_device>();
+  auto pipeline = (pp::read(file.all()) | penstock::fault_seam(device) | pp::transport({.block_bytes = 8192}) |
+                   pp::batched({.rows = 50}))
+                      .build(gpu::device::parse(name), small);
+  BOOST_CHECK_THROW(
+      {
+        for (pp::batch& batch : pipeline.epochs(0, 1)) {
+          device->broken = true;
+          batch.release();
+        }
+      },
+      penstock::error);
+  BOOST_CHECK_THROW(penstock::test::consume(pipeline, 0, 1), penstock::error);
+  BOOST_CHECK_THROW(penstock::test::consume(pipeline, 0, 1), penstock::error);
+  device->broken = false;
+  BOOST_TEST(penstock::test::consume(pipeline, 0, 1).size() == 2000u);
+  for (pp::batch& batch : pipeline.epochs(0, 1)) {
+    device->broken = true;  // and the pipeline ends like this
+    batch.release();
+    break;
+  }
 }
 
 BOOST_DATA_TEST_CASE(failures_after_the_first_are_counted, every_device, name) {
