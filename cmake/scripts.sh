@@ -9,6 +9,8 @@ build_packages=(
   libboost-test-dev python3 python3-h5py hdf5-filter-plugin hdf5-filter-plugin-blosc-serial bitshuffle
   dataset-fashion-mnist
 )
+# Programs that tests of the examples take; where they are not, these tests are skipped.
+test_packages=(gnuplot-nox hdf5-tools)
 check_packages=(clang-format-16 clang-tidy-16)
 fuzz_packages=(clang-16 libclang-rt-16-dev)
 
