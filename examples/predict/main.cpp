@@ -47,6 +47,15 @@ ps::train::predictor_options predictor_of(const examples::predict_options& o) {
   return options;
 }
 
+/// The rows come in the order of the source: what the report lists is what the file lacks. Ends the file.
+void mark_damaged(const ps::pipeline::pipeline_report& report, examples::prediction_file& file) {
+  for (const ps::pipeline::damaged_rows& part : report.damaged) file.write_none(part.first, part.count);
+  file.commit(report.damaged_row_count);
+  if (report.damaged_row_count == 0) return;
+  fmt::print("damaged rows, without predictions: {}\n", report.damaged_row_count);
+  for (const ps::pipeline::damaged_rows& part : report.damaged) fmt::print("  {}\n", part.why);
+}
+
 void predict(const examples::predict_options& o, const examples::stop_on_signal& signals) {
   const std::vector<ps::io::location> x = in_all_files(o, o.x);
   const std::vector<ps::io::location> x2 = o.x2.empty() ? std::vector<ps::io::location>{} : in_all_files(o, o.x2);
@@ -58,6 +67,7 @@ void predict(const examples::predict_options& o, const examples::stop_on_signal&
   const auto options = predictor_of(o);
   auto source = ps::pipeline::source{}.field("x", x, {.as = options.compute});
   if (!x2.empty()) source.field("x2", x2, {.as = options.compute});
+  source.damaged(o.damaged);
   auto opened = (ps::pipeline::read(source) | ps::pipeline::batch_options{.rows = options.rows, .held = 0} |
                  ps::pipeline::transport_options{.threads = o.threads})
                     .open();
@@ -85,7 +95,7 @@ void predict(const examples::predict_options& o, const examples::stop_on_signal&
   } catch (const ps::pipeline::stopped&) {
     throw examples::interrupted(signals.signal(), "stopped; nothing is written");
   }
-  file.commit();
+  mark_damaged(rows.report(), file);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   fmt::print("{} rows to {}{}, {:.0f} rows/s\n", rows.rows(), o.output, o.dataset,
              static_cast<double>(rows.rows()) / seconds.count());

@@ -1,5 +1,6 @@
 #include "options.hpp"
 
+#include "../common/damaged.hpp"
 #include "../common/program.hpp"
 
 namespace examples {
@@ -12,6 +13,7 @@ void add_predict_options(CLI::App& app, predict_options& o) {
   app.add_option("-o,--output", o.output, "HDF5 file for the predictions, row by row")->required();
   app.add_option("--dataset", o.dataset, "Its dataset")->capture_default_str();
   app.add_flag("--classes", o.classes, "Write the most probable class of each row (int32), not probabilities");
+  add_damaged_option(app, o.damaged, "their predictions are NaN, or class -1, and they are listed");
   app.add_option("--batch-rows,--batch-size", o.batch_rows, "Rows that go through the model at once")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 30))
       ->capture_default_str();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <penstock/gpu/ledger.hpp>
+#include <penstock/pipeline/damage.hpp>
 
 #include <CLI/CLI.hpp>
 #include <cstddef>
@@ -17,6 +18,7 @@ struct predict_options {
   std::string x2;  ///< second inputs; empty: the model has one
   std::string output;
   std::string dataset = "/prediction";
+  penstock::pipeline::damage_options damaged{};
   bool classes = false;  ///< the most probable class in place of the values
   std::size_t batch_rows = 1024;
   std::string precision = "float32";

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace examples {
@@ -32,6 +33,25 @@ void prediction_file::write(std::uint64_t first_row, std::size_t count, std::spa
   else
     choose(count, reinterpret_cast<const float*>(values.data()));
   writer_.write_rows(dataset_, first_row, count, std::as_bytes(std::span(chosen_)));
+}
+
+void prediction_file::write_none(std::uint64_t first_row, std::uint64_t count) {
+  const auto fill = [&](auto none, std::size_t columns) {
+    const std::vector<decltype(none)> row(columns, none);
+    for (std::uint64_t n = 0; n < count; ++n)
+      writer_.write_rows(dataset_, first_row + n, 1, std::as_bytes(std::span(row)));
+  };
+  if (classes_)
+    fill(std::int32_t{-1}, 1);
+  else if (element_ == ps::type::float64)
+    fill(std::numeric_limits<double>::quiet_NaN(), columns_);
+  else
+    fill(std::numeric_limits<float>::quiet_NaN(), columns_);
+}
+
+void prediction_file::commit(std::uint64_t damaged_rows) {
+  if (damaged_rows > 0) writer_.attribute(dataset_, "damaged_rows", std::to_string(damaged_rows));
+  writer_.commit();
 }
 
 template <class T>

@@ -24,7 +24,10 @@ class prediction_file {
                   penstock::fault_seam faults = {});
   /// Rows [first_row, first_row + count) of `element`.
   void write(std::uint64_t first_row, std::size_t count, std::span<const std::byte> values);
-  void commit() { writer_.commit(); }
+  /// Says that there are no predictions of these rows, which were written already: NaN, or class -1.
+  void write_none(std::uint64_t first_row, std::uint64_t count);
+  /// Sets the dataset's attribute "damaged_rows" to how many rows have no predictions, and ends the file.
+  void commit(std::uint64_t damaged_rows = 0);
 
  private:
   template <class T>

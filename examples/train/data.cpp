@@ -1,5 +1,7 @@
 #include "data.hpp"
 
+#include "values.hpp"
+
 #include <penstock/io/error.hpp>
 #include <penstock/io/file.hpp>
 #include <penstock/io/row_reader.hpp>
@@ -113,7 +115,8 @@ void look_at_labels(const train_options& o, training_data& data) {
   data.targets = o.labels_from == 0 ? train::target::label : train::target::label_from_one;
   const double most = binary ? 2 : o.classes != 0 ? static_cast<double>(o.classes) : most_classes;
   const auto scan = [&](const labelled_rows& rows, double up_to) {
-    return scan_labels({rows.y, rows.weights, o.labels_from, up_to});
+    const std::uint64_t damaged = skips_damaged(o) ? o.damaged.limit_rows : 0;
+    return scan_labels({rows.y, rows.weights, o.labels_from, up_to, damaged});
   };
   label_summary& found = data.training.labels;
   found = scan(data.training, most);
@@ -128,7 +131,7 @@ void look_at_labels(const train_options& o, training_data& data) {
   data.testing->labels = data.testing->only ? found : scan(*data.testing, static_cast<double>(classes));
 }
 
-pipeline::source source_of(const labelled_rows& rows, const training_data& data) {
+pipeline::source source_of(const labelled_rows& rows, const training_data& data, const train_options& o) {
   pipeline::field_options label;
   if (data.targets == train::target::values)
     label.as = penstock::type::float32;
@@ -139,10 +142,26 @@ pipeline::source source_of(const labelled_rows& rows, const training_data& data)
   if (!rows.weights.empty()) source.field("weight", rows.weights, {.as = penstock::type::float32});
   if (!rows.group.empty()) source.field("group", rows.group);
   if (rows.only) source.select(*rows.only);
+  source.damaged(o.damaged);
   return source;
 }
 
+/// Makes one field of the rows' weights and of the mask of those that are intact: their product, under the mask's name.
+pipeline::host_transform weights_and_mask(const std::string& mask) {
+  const pipeline::transform_options options{.name = "weights of intact rows", .outputs = {{.name = mask}}};
+  return pipeline::transform_host(options, [mask](const pipeline::block& block) {
+    const auto weight = std::find_if(block.inputs().begin(), block.inputs().end(),
+                                     [](const pipeline::block_field& field) { return field.name == "weight"; });
+    const auto* const intact = block.input<float>(mask);
+    auto* const to = block.output<float>(mask);
+    for (std::size_t n = 0; n < block.rows(); ++n)
+      to[n] = intact[n] == 0 ? 0 : static_cast<float>(value_at({.element = weight->element}, weight->data, n));
+  });
+}
+
 }  // namespace
+
+bool skips_damaged(const train_options& o) { return o.damaged.policy == pipeline::damage_policy::skip; }
 
 training_data find_data(const train_options& o) {
   const io::file first(io::datasets(o.files.front(), "/").front().file);
@@ -209,12 +228,14 @@ pipeline::shuffled order_of(const training_data& data, const train_options& o) {
 pipeline::opened open_rows(const labelled_rows& rows, const training_data& data, std::size_t batch_rows,
                            const train_options& o) {
   // No batch is held beside the one in use: the rings are as small as can be.
-  auto description = pipeline::read(source_of(rows, data), o.order) |
+  auto description = pipeline::read(source_of(rows, data, o), o.order) |
                      pipeline::batch_options{.rows = batch_rows, .last = pipeline::last_batch::pad, .held = 0} |
                      pipeline::transport_options{.threads = o.threads};
   if (data.targets != train::target::values)
     if (auto codes = numbered(rows.labels, data.training.labels.names, rows.y.front()))
       description = std::move(description) | std::move(*codes);
+  if (skips_damaged(o) && !rows.weights.empty())
+    description = std::move(description) | weights_and_mask(o.damaged.mask);
   return description.open();
 }
 

@@ -49,6 +49,9 @@ std::vector<std::filesystem::path> inputs_of(const training_data& data);
 /// stored together, two megabytes at least. A function of the files alone, so that the order is too.
 penstock::pipeline::shuffled order_of(const training_data& data, const train_options& o);
 
+/// Whether rows that are damaged in their files are left out. Their mask is the rows' weights then.
+bool skips_damaged(const train_options& o);
+
 /// Rows in shuffled order, as batches of float32 inputs and targets of the stage's type, padded to full size.
 penstock::pipeline::opened open_rows(const labelled_rows& rows, const training_data& data, std::size_t batch_rows,
                                      const train_options& o);

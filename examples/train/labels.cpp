@@ -20,12 +20,12 @@ namespace io = penstock::io;
 /// Whether a row takes part: one by one, in order.
 class row_weights {
  public:
-  explicit row_weights(const std::vector<io::location>& weights) {
-    if (weights.empty()) return;
-    io::row_reader reader(weights);
-    counted_.reserve(reader.rows());
-    for_each_piece(reader, [&](std::uint64_t, std::uint64_t rows, const std::byte* bytes) {
-      for (std::size_t n = 0; n < rows; ++n) counted_.push_back(value_at(reader.element(), bytes, n) != 0);
+  explicit row_weights(const label_source& from) {
+    if (from.weights.empty()) return;
+    io::row_reader reader(from.weights);
+    counted_.resize(reader.rows());
+    for_each_piece(reader, from.damaged_rows, [&](std::uint64_t first, std::uint64_t rows, const std::byte* bytes) {
+      for (std::size_t n = 0; n < rows; ++n) counted_[first + n] = value_at(reader.element(), bytes, n) != 0;
     });
   }
   bool counts(std::uint64_t row) const { return row >= counted_.size() || counted_[row]; }
@@ -68,7 +68,7 @@ void count(label_summary& to, std::size_t c) {
 
 void scan_numbers(io::row_reader& reader, const label_source& from, const row_weights& weights, label_summary& to) {
   const double last = from.first + from.most_classes - 1;
-  for_each_piece(reader, [&](std::uint64_t first, std::uint64_t rows, const std::byte* bytes) {
+  for_each_piece(reader, from.damaged_rows, [&](std::uint64_t first, std::uint64_t rows, const std::byte* bytes) {
     penstock::visit_type(reader.element().element, [&](auto zero) {
       for (std::size_t n = 0; n < rows; ++n) {
         const double label = value_at<decltype(zero)>(bytes, n, reader.element().swapped);
@@ -84,7 +84,7 @@ void scan_numbers(io::row_reader& reader, const label_source& from, const row_we
 
 void scan_texts(io::row_reader& reader, const label_source& from, const row_weights& weights, label_summary& to) {
   std::map<std::string, std::uint64_t, std::less<>> found;
-  for_each_piece(reader, [&](std::uint64_t first, std::uint64_t rows, const std::byte* bytes) {
+  for_each_piece(reader, from.damaged_rows, [&](std::uint64_t first, std::uint64_t rows, const std::byte* bytes) {
     for (std::size_t n = 0; n < rows; ++n) {
       const std::string_view text = text_at(bytes, n, reader.row_bytes());
       auto there = found.find(text);
@@ -105,7 +105,7 @@ void scan_texts(io::row_reader& reader, const label_source& from, const row_weig
 
 label_summary scan_labels(const label_source& from) {
   io::row_reader reader(from.labels);
-  const row_weights weights(from.weights);
+  const row_weights weights(from);
   label_summary found{.kind = kind_of(reader)};
   require_one_value(reader, found.kind);
   if (found.kind == label_kind::texts) {
@@ -116,7 +116,8 @@ label_summary scan_labels(const label_source& from) {
   if (found.kind == label_kind::numbers)
     scan_numbers(reader, from, weights, found);
   else
-    scan_numbers(reader, {from.labels, from.weights, 0, static_cast<double>(found.names.size())}, weights, found);
+    scan_numbers(reader, {from.labels, from.weights, 0, static_cast<double>(found.names.size()), from.damaged_rows},
+                 weights, found);
   found.counts.resize(std::max(found.counts.size(), found.names.size()));
   return found;
 }

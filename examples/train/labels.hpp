@@ -32,6 +32,7 @@ struct label_source {
       weights;    ///< may be empty; a row of weight 0 is masked, whatever its label
   int first = 0;  ///< the number of the first class
   double most_classes = 0;
+  std::uint64_t damaged_rows = 0;  ///< about so many may be damaged in the file; they do not count
 };
 
 /// One pass over all labels. Throws io::error with the place of a label that is no whole number from `first` up to the

@@ -1,5 +1,6 @@
 #include "options.hpp"
 
+#include "../common/damaged.hpp"
 #include "../common/program.hpp"
 
 #include <fmt/format.h>
@@ -45,6 +46,7 @@ void add_data_options(CLI::App& app, train_options& o) {
       ->check(share());
   app.add_option("--validation-group", o.validation_group,
                  "Dataset of the training rows: rows with the same value there are all kept, or all trained on");
+  add_damaged_option(app, o.damaged, "they teach nothing, are not evaluated on, and the report lists them");
 }
 
 void add_label_options(CLI::App& app, train_options& o) {

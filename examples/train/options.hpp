@@ -2,6 +2,7 @@
 
 #include <penstock/bytes.hpp>
 #include <penstock/gpu/ledger.hpp>
+#include <penstock/pipeline/damage.hpp>
 #include <penstock/pipeline/order.hpp>
 #include <penstock/train/levers.hpp>
 #include <penstock/train/optimizer.hpp>
@@ -33,6 +34,7 @@ struct train_options {
   bool one_hot = false;                 ///< a row of y holds a value for each class
   std::vector<double> class_weights{};  ///< empty: all 1, or
   bool balanced_classes = false;        ///< each class as if there were as many of it as of every other
+  penstock::pipeline::damage_options damaged{};  ///< what becomes of damaged rows, of every set
 
   std::vector<std::size_t> hidden{512, 256};
   std::size_t batch_rows = 256;

@@ -94,7 +94,7 @@ train::trainer_options trainer_of(const train_options& o, std::size_t inputs, co
           .accumulate = o.accumulate,
           .schedule = schedule,
           .x2 = data.training.x2.empty() ? "" : "x2",
-          .weight = data.training.weights.empty() ? "" : "weight",
+          .weight = data.training.weights.empty() || skips_damaged(o) ? "" : "weight",
           .class_names = data.training.labels.names,
           .stop = o.stop,
           .report_every = o.log_steps};

@@ -147,10 +147,21 @@ void training_program::show_confusion() {
   results_["confusion"] = to_json(trainer_.confusion(), names);
 }
 
+/// The training rows' are in the report.
+void training_program::show_damaged_of_testing(const penstock::pipeline::pipeline_report& report) {
+  results_[form_.testing_name + "_damaged_rows"] = report.damaged_row_count;
+  if (report.damaged_row_count == 0) return;
+  fmt::print("damaged rows of the {} set, not evaluated on: {}\n", form_.testing_name, report.damaged_row_count);
+  for (const auto& part : report.damaged) fmt::print("  {}\n", part.why);
+}
+
 void training_program::report() {
   std::ostringstream text;
-  text << run_.training.report();
+  const auto report = run_.training.report();
+  text << report;
   fmt::print("\n{}", text.str());
+  results_["damaged_rows"] = report.damaged_row_count;
+  if (run_.testing) show_damaged_of_testing(run_.testing->report());
   show_best();
   if (last_test_) {
     add_metrics(results_, form_.testing_name, *last_test_, form_);

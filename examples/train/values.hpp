@@ -1,9 +1,11 @@
 #pragma once
 
+#include <penstock/io/error.hpp>
 #include <penstock/io/row_reader.hpp>
 
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
@@ -44,18 +46,36 @@ inline double value_at(const penstock::io::element_type& element, const std::byt
                               [&](auto zero) { return value_at<decltype(zero)>(bytes, n, element.swapped); });
 }
 
-/// Calls f(first_row, rows, bytes) for pieces of all rows of a reader.
+/// Calls f(first_row, rows, bytes) for pieces of all rows of a reader. About `damaged_rows` rows that are damaged in
+/// their file are left out, chunk by chunk; more are io::error. (The pipeline counts exactly.)
 template <class F>
-void for_each_piece(penstock::io::row_reader& reader, F f) {
-  constexpr std::uint64_t piece_rows = 65536;
+void for_each_piece(penstock::io::row_reader& reader, std::uint64_t damaged_rows, F f) {
+  constexpr std::uint64_t most_rows = 65536;
   reader.reserve({});
   std::vector<std::byte> bytes;
-  for (std::uint64_t first = 0; first < reader.rows(); first += piece_rows) {
-    const std::uint64_t rows = std::min(piece_rows, reader.rows() - first);
+  const std::uint64_t cut = std::clamp<std::uint64_t>(reader.chunk_rows(), 1, most_rows);
+  const std::uint64_t piece_rows = most_rows / cut * cut;
+  // A chunk of a later file may lie across two pieces.
+  std::uint64_t may_be_damaged = damaged_rows == 0 ? 0 : damaged_rows + cut;
+  const auto read = [&](auto& self, std::uint64_t first, std::uint64_t rows) -> void {
     bytes.resize(rows * reader.row_bytes());
-    reader.read(first, rows, bytes);
+    try {
+      reader.read(first, rows, bytes);
+    } catch (const penstock::io::error& e) {
+      const bool is_damage = e.context().system == 0 || e.context().system == EIO;
+      if (!is_damage || (rows <= cut && rows > may_be_damaged)) throw;
+      if (rows <= cut) {
+        may_be_damaged -= rows;
+        return;
+      }
+      const std::uint64_t half = (rows / 2 + cut - 1) / cut * cut;
+      self(self, first, half);
+      return self(self, first + half, rows - half);
+    }
     f(first, rows, bytes.data());
-  }
+  };
+  for (std::uint64_t first = 0; first < reader.rows(); first += piece_rows)
+    read(read, first, std::min(piece_rows, reader.rows() - first));
 }
 
 }  // namespace examples
