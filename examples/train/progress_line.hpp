@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <string>
 
 namespace examples {
 
@@ -11,7 +13,8 @@ namespace examples {
 class progress_line {
  public:
   progress_line(std::uint64_t epochs, std::uint64_t rows, std::size_t row_bytes);
-  void show(const penstock::train::epoch_progress& at);
+  /// `memory` is asked for its words where the line is drawn.
+  void show(const penstock::train::epoch_progress& at, const std::function<std::string()>& memory);
   void clear();
 
  private:

@@ -1,5 +1,7 @@
 #include "results.hpp"
 
+#include <penstock/bytes.hpp>
+
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -55,6 +57,25 @@ void print_epoch(const epoch_result& epoch, std::uint64_t epochs) {
   std::fflush(stdout);
 }
 
+std::string used_of(const train::memory_snapshot& memory, const gpu::budget& limits) {
+  return fmt::format("device {} of {}", penstock::format_bytes(memory.used(gpu::memory_kind::device)),
+                     penstock::format_bytes(limits.device_bytes));
+}
+
+nlohmann::json to_json(const train::memory_snapshot& memory) {
+  nlohmann::json uses = nlohmann::json::array();
+  for (const train::memory_use& use : memory.uses)
+    uses.push_back({{"category", std::string(train::name_of(use.category))},
+                    {"kind", std::string(gpu::name_of(use.kind))},
+                    {"planned_bytes", use.planned_bytes},
+                    {"used_bytes", use.used_bytes},
+                    {"peak_bytes", use.peak_bytes}});
+  return {{"uses", std::move(uses)},
+          {"device_free_bytes", memory.device_free_bytes},
+          {"process_bytes", memory.process_bytes},
+          {"process_peak_bytes", memory.process_peak_bytes}};
+}
+
 nlohmann::json to_json(const planned_session& session) {
   nlohmann::json items = nlohmann::json::array();
   for (const auto& item : session.plan.ledger.items())
@@ -84,7 +105,8 @@ nlohmann::json to_json(const epoch_result& epoch) {
                            {"seconds", t.seconds},
                            {"steps", t.steps},
                            {"learning_rate", t.learning_rate},
-                           {"skipped", t.skipped}};
+                           {"skipped", t.skipped},
+                           {"device_bytes", epoch.device_bytes}};
   add_metrics(result, "train", t.training, epoch.form);
   if (!epoch.testing) return result;
   result[epoch.form.testing_name + "_loss"] = epoch.testing->loss();

@@ -21,6 +21,7 @@ struct epoch_result {
   penstock::train::epoch_progress training;
   std::optional<penstock::train::metrics> testing;
   result_form form{};
+  std::size_t device_bytes = 0;  ///< used at its end
   double rows_per_second = 0;
   double gigabytes_per_second = 0;
 };
@@ -36,7 +37,11 @@ std::string quality_of(const penstock::train::metrics& m, const result_form& for
 void add_metrics(nlohmann::json& to, const std::string& set, const penstock::train::metrics& m,
                  const result_form& form);
 
+/// "device 14.2 MiB of 16.0 MiB".
+std::string used_of(const penstock::train::memory_snapshot& memory, const penstock::gpu::budget& limits);
+
 nlohmann::json to_json(const planned_session& session);
+nlohmann::json to_json(const penstock::train::memory_snapshot& memory);
 nlohmann::json to_json(const epoch_result& epoch);
 
 }  // namespace examples

@@ -28,7 +28,7 @@ std::vector<std::string> columns_of(const result_form& form, bool tested) {
     columns.push_back(form.testing_name + "_loss");
     add_set(form.testing_name);
   }
-  columns.insert(columns.end(), {"skipped", "rows_per_s", "gb_per_s", "seconds"});
+  columns.insert(columns.end(), {"skipped", "device_bytes", "rows_per_s", "gb_per_s", "seconds"});
   return columns;
 }
 
@@ -126,7 +126,7 @@ void training_log::add(const epoch_result& epoch) {
 void training_log::add_steps(const penstock::train::epoch_progress& at) {
   json values = to_json(epoch_result{.training = at, .form = form_});
   values["kind"] = "steps";
-  for (const char* rate : {"rows_per_s", "gb_per_s"}) values.erase(rate);
+  for (const char* of_epochs : {"device_bytes", "rows_per_s", "gb_per_s"}) values.erase(of_epochs);
   write(values);
 }
 

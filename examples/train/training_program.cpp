@@ -93,7 +93,7 @@ void training_program::one_epoch(std::stop_token stop) {
   epoch_result result;
   result.training = trainer_.train_epoch(run_.training, stop, [&](const train::epoch_progress& at) {
     if (at.exact) log_->add_steps(at);
-    line_.show(at);
+    line_.show(at, [&] { return used_of(trainer_.memory(), options_.budget); });
   });
   line_.clear();
   if (!result.training.complete) return;
@@ -111,6 +111,7 @@ void training_program::finish_epoch(epoch_result result, std::stop_token stop) {
     last_test_ = result.testing = trainer_.evaluate(*run_.testing, stop);
     best = trainer_.judge(*last_test_);
   }
+  result.device_bytes = trainer_.memory().used(penstock::gpu::memory_kind::device);
   print_epoch(result, options_.epochs);
   epochs_.push_back(to_json(result));
   log_->add(result);
@@ -167,6 +168,7 @@ void training_program::report() {
     add_metrics(results_, form_.testing_name, *last_test_, form_);
     show_confusion();
   }
+  results_["memory"] = to_json(trainer_.memory());
   results_["epochs"] = epochs_;
   if (!options_.json.empty()) write_json(options_.json, results_);
   if (!options_.plot.empty() && log_ && !log_->epochs().empty())

@@ -135,15 +135,17 @@ std::string bad_target(const stage_options& stage) {
 
 trainer::trainer(gpu::stream_ref stream, trainer_options options, std::shared_ptr<gpu::memory> memory)
     : options_(checked(std::move(options))),
-      model_(std::make_unique<stage_learner>(train::stage(stream, options_.stage, std::move(memory)),
+      model_(std::make_unique<stage_learner>(train::stage(stream, options_.stage, memory),
                                              [o = options_](const pipeline::batch& batch, const step_place& place) {
                                                return rows_of(batch, o, place.training);
-                                             })) {}
+                                             })),
+      monitor_(stream.device(), memory->items(), options_.stage.rows) {}
 
 trainer::trainer(gpu::stream_ref stream, trainer_options options, std::shared_ptr<gpu::memory> memory,
                  model_functions model)
     : options_(checked(std::move(options))),
-      model_(std::make_unique<own_learner>(stream, std::move(model), std::move(memory))) {}
+      model_(std::make_unique<own_learner>(stream, std::move(model), memory)),
+      monitor_(stream.device(), memory->items(), options_.stage.rows) {}
 
 trainer::trainer(trainer&&) noexcept = default;
 trainer& trainer::operator=(trainer&&) noexcept = default;
@@ -186,6 +188,7 @@ void trainer::check(const train::progress& p, const pipeline::pipeline& data, co
 void trainer::normalise_from(pipeline::pipeline& training, std::stop_token stop) {
   train::stage& stage = this->stage();
   stage.forget();
+  monitor_.streams(training.plan().ledger);
   auto range = training.epochs(position_.epoch, 1, {.stream = model_->stream(), .stop = stop});
   while (const pipeline::batch batch = range.next()) {
     const std::uint64_t first_row = batch.index() * options_.stage.rows;
@@ -227,6 +230,7 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
   };
 
   model_->reset(position_.training);
+  monitor_.streams(training.plan().ledger);
   bool stopped = false;
   try {
     auto range = training.epochs(position_.epoch, 1,
@@ -241,6 +245,7 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
                            .begins = in_step == 0,
                            .ends = ends,
                            .first_row = batch.index() * options_.stage.rows});
+      monitor_.batch(batch.rows());
       in_step = ends ? 0 : in_step + 1;
       if (!ends) continue;
       done.batches = position_.next_batch = batch.index() + 1;
@@ -271,10 +276,13 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
 
 metrics trainer::evaluate(pipeline::pipeline& testing, std::stop_token stop) {
   model_->reset();
+  monitor_.streams(testing.plan().ledger);
   constexpr std::uint64_t epoch = 0;  // of the test set's own order: always the same
   auto range = testing.epochs(epoch, 1, {.stream = model_->stream(), .stop = stop});
-  while (const pipeline::batch batch = range.next())
+  while (const pipeline::batch batch = range.next()) {
     model_->step(batch, {.training = false, .first_row = batch.index() * options_.stage.rows});
+    monitor_.batch(batch.rows());
+  }
   const train::progress p = model_->progress();
   if (train::stage* const stage = model_->stage()) confusion_ = stage->confusion();
   model_->reset();

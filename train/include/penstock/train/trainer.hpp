@@ -3,6 +3,7 @@
 #include <penstock/fault.hpp>
 #include <penstock/pipeline/pipeline.hpp>
 #include <penstock/train/early_stopping.hpp>
+#include <penstock/train/memory_use.hpp>
 #include <penstock/train/own_model.hpp>
 #include <penstock/train/schedule.hpp>
 #include <penstock/train/stage.hpp>
@@ -115,6 +116,8 @@ class trainer {
   const train::position& position() const noexcept { return position_; }
   /// Of the last evaluate(); empty unless options().stage.confusion.
   const confusion_matrix& confusion() const noexcept { return confusion_; }
+  /// Planned, used and peak bytes by category, now: between calls, or from an observer.
+  memory_snapshot memory() const { return monitor_.now(); }
   /// Throws std::logic_error where the model is yours.
   train::stage& stage();
 
@@ -124,6 +127,7 @@ class trainer {
 
   trainer_options options_;
   std::unique_ptr<learner> model_;
+  memory_monitor monitor_;
   train::position position_;
   bool resumed_ = false;  ///< and no epoch has begun since
   confusion_matrix confusion_;
