@@ -117,6 +117,10 @@ class Results:
         print(f"{name:32} batch {batch:6} {rate:14.0f} rows/s {speed:8.2f} GB/s", flush=True)
         self.write()
 
+    def fail(self, error, **where):
+        self.values["failures"].append({**where, "error": str(error)})
+        print(*where.values(), f"failed: {str(error).strip().splitlines()[0]}", file=sys.stderr)
+
     def write(self):
         if not self.options.json:
             return
@@ -152,11 +156,11 @@ def train(options, resident, precision, mode, batch, results):
             with makers[feed]() as batches:
                 rates = windows(options, batches, step)
         except RuntimeError as e:
-            if feed != "h5py":
+            if feed != "h5py" and mode != "compile":
                 raise
-            # Workers that are killed, mostly for a small /dev/shm: the other figures are worth having.
-            results.values["failures"].append({"feed": feed, "mode": mode, "batch": batch, "error": str(e)})
-            print(f"train {feed} {mode} batch {batch}: {e}", file=sys.stderr)
+            # Workers that are killed, mostly for a small /dev/shm, or a machine where torch.compile finds no compiler: the
+            # other figures are worth having.
+            results.fail(e, feed=feed, mode=mode, batch=batch)
             continue
         if not math.isfinite(step.loss.item()):
             raise SystemExit(f"the loss is {step.loss.item()} after training on {feed}")

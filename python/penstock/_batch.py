@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +32,25 @@ def torch_stream(device: tuple[int, int]) -> int | None:
     """The handle of torch's current stream, where torch is imported and the device is CUDA's."""
     if device[0] != _CUDA or "torch" not in sys.modules:
         return None
-    return int(sys.modules["torch"].cuda.current_stream(device[1]).cuda_stream)
+    return _stream_lookup(device[1])(device[1])
+
+
+@functools.lru_cache(maxsize=None)
+def _stream_lookup(ordinal: int) -> Callable[[int], int]:
+    """What gives the handle of torch's current stream on a device: with each field of each batch, so that the short way
+    is taken where this torch has it. torch.cuda.current_stream() makes an object, which costs more than the batch."""
+    torch = sys.modules["torch"]
+    torch.cuda.current_stream(ordinal)  # initialises torch's CUDA
+    short: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    return short or (lambda number: int(torch.cuda.current_stream(number).cuda_stream))
+
+
+@functools.lru_cache(maxsize=None)
+def _torch_from_dlpack() -> Callable[[Any], Any]:
+    import torch
+
+    take: Callable[[Any], Any] = torch.utils.dlpack.from_dlpack
+    return take
 
 
 class Field:
@@ -112,9 +131,8 @@ class Field:
 
     def torch(self) -> Any:
         """A torch.Tensor of these rows, for work on torch's current stream. It keeps the batch held."""
-        import torch
-
-        return torch.utils.dlpack.from_dlpack(self._handle.capsule(self._key, torch_stream(self._device), False))
+        take = _torch_from_dlpack()  # before the stream is asked for: it imports torch
+        return take(self._handle.capsule(self._key, torch_stream(self._device), False))
 
     def jax(self) -> Any:
         """A jax.Array of these rows. JAX copies rows on the host that do not suit its alignment."""
