@@ -1,6 +1,7 @@
 #include "descriptor.hpp"
 #include "native_type.hpp"
 #include "open_hdf5.hpp"
+#include "seal.hpp"
 #include "stale_files.hpp"
 #include "write_driver.hpp"
 
@@ -125,7 +126,8 @@ struct writer::impl {
   void write_encoded(const dataset_entry& to, std::uint64_t first, std::uint32_t skipped,
                      std::span<const std::byte> encoded);
   void attribute(std::string_view object, std::string_view name, std::string_view text);
-  void commit();
+  void commit(bool sealed);
+  void seal();
 
   const dataset_entry& find(std::string_view dataset) const {
     const auto found = datasets.find(dataset);
@@ -237,7 +239,18 @@ void writer::impl::attribute(std::string_view object, std::string_view name, std
   checked(H5Awrite(id.native(), string.native(), &pointer), "the attribute cannot be written");
 }
 
-void writer::impl::commit() {
+void writer::impl::seal() {
+  const std::string seal = seal_of(lock.native());
+  ask(fault_site::write_file, 0, seal.size());
+  if (::lseek(lock.native(), 0, SEEK_END) < 0) refuse(errno);
+  for (std::size_t done = 0; done < seal.size();) {
+    const auto wrote = ::write(lock.native(), seal.data() + done, seal.size() - done);
+    if (wrote < 0 && errno != EINTR) refuse(errno);
+    if (wrote > 0) done += static_cast<std::size_t>(wrote);
+  }
+}
+
+void writer::impl::commit(bool sealed) {
   {
     const library_guard guard;
     checked(H5Fflush(file.native(), H5F_SCOPE_GLOBAL), "it cannot be flushed; check the free space");
@@ -246,6 +259,7 @@ void writer::impl::commit() {
     checked(H5Fclose(file.release()), "it cannot be closed; check the free space");
     check_writes();
   }
+  if (sealed) seal();
   ask(fault_site::sync_file, 0, 0);
   if (const int code = sync_to_disk(temporary, O_RDONLY)) refuse(code);
   ask(fault_site::rename_file, 0, 0);
@@ -307,7 +321,12 @@ void writer::attribute(std::string_view object_path, std::string_view name, std:
 
 void writer::commit() {
   if (!impl_->file) throw std::invalid_argument("the writer is committed already");
-  with_context(impl_->context(), [&] { impl_->written([&] { impl_->commit(); }); });
+  with_context(impl_->context(), [&] { impl_->written([&] { impl_->commit(false); }); });
+}
+
+void writer::commit_sealed() {
+  if (!impl_->file) throw std::invalid_argument("the writer is committed already");
+  with_context(impl_->context(), [&] { impl_->written([&] { impl_->commit(true); }); });
 }
 
 }  // namespace penstock::io

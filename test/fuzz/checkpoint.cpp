@@ -2,8 +2,7 @@
 // checkpoint; the rest is the JSON of its attribute: a merge patch (RFC 7396) of the right one where it is an object,
 // else as it is. It is given the checksum that belongs to it: whoever forges a file can do that, too.
 
-#include "checksum.hpp"
-
+#include <penstock/checksum.hpp>
 #include <penstock/io/attribute.hpp>
 #include <penstock/io/error.hpp>
 #include <penstock/io/writer.hpp>
@@ -29,7 +28,7 @@ namespace {
 constexpr std::size_t largest_predictor = std::size_t{64} << 20;
 
 std::string sum_of(std::span<const std::byte> bytes) {
-  train::checksum sum;
+  penstock::checksum sum;
   sum.add(bytes);
   return fmt::format("{:016x}", sum.value());
 }

@@ -2,6 +2,7 @@
 #include <penstock/io/error.hpp>
 #include <penstock/io/file.hpp>
 #include <penstock/io/row_reader.hpp>
+#include <penstock/io/seal.hpp>
 #include <penstock/io/writer.hpp>
 
 #include <boost/test/unit_test.hpp>
@@ -14,6 +15,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <numeric>
 #include <string>
 
@@ -204,6 +206,44 @@ BOOST_FIXTURE_TEST_CASE(contradicting_arguments_are_refused, folder) {
   BOOST_CHECK_THROW(to.write_rows("/x", 0, 2, bytes_of(three)), std::invalid_argument);
   BOOST_CHECK_THROW(io::writer("/nowhere/b.h5"), io::error);
   BOOST_CHECK_THROW(io::writer("/dev/null"), io::error);
+}
+
+BOOST_AUTO_TEST_CASE(a_seal_tells_every_flipped_byte_without_libhdf5) {
+  const folder here;
+  const fs::path file = here.path / "sealed.h5", damaged = here.path / "damaged.h5";
+  std::vector<float> values(100);
+  std::iota(values.begin(), values.end(), 0.0f);
+  const auto write = [&](const fs::path& to, void (io::writer::*commit)()) {
+    io::writer out(to);
+    out.create("/x", type::float32, {100});
+    out.write_rows("/x", 0, 100, bytes_of(values));
+    out.attribute("/", "note", "a text in the global heap, whose damage libhdf5 may not survive");
+    (out.*commit)();
+  };
+  write(file, &io::writer::commit_sealed);
+  BOOST_TEST(io::check_seal(file));
+  BOOST_TEST(h5py(file, "f['x'][:].sum()") == "4950.0");
+  std::ifstream in(file, std::ios::binary);
+  const std::string whole((std::istreambuf_iterator<char>(in)), {});
+  constexpr std::size_t seal_bytes = 32, opening_bytes = 15;
+  const auto put = [&](const std::string& bytes) { std::ofstream(damaged, std::ios::binary) << bytes; };
+  for (std::size_t at = 0; at < whole.size(); at += at < whole.size() - 100 ? 7 : 1) {
+    std::string other = whole;
+    other[at] = static_cast<char>(other[at] ^ 1);
+    put(other);
+    // Where the words of the seal are damaged, it is none; so it is where the file is cut.
+    const std::size_t seal = whole.size() - seal_bytes;
+    if ((at >= seal && at < seal + opening_bytes) || at == whole.size() - 1)
+      BOOST_TEST(!io::check_seal(damaged));
+    else
+      BOOST_CHECK_THROW(io::check_seal(damaged), io::error);
+  }
+  put(whole.substr(0, whole.size() / 2));
+  BOOST_TEST(!io::check_seal(damaged));
+  write(file, &io::writer::commit);
+  BOOST_TEST(!io::check_seal(file));
+  BOOST_TEST(!io::check_seal(here.path / "missing.h5"));
+  BOOST_TEST(!io::check_seal(here.path));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

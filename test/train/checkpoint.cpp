@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_whole_checkpoint_is_refused) {
   BOOST_CHECK_THROW(run.trainer.resume(data.path("cut.h5")), io::error);
 }
 
-BOOST_AUTO_TEST_CASE(a_flipped_byte_is_refused_in_a_sentence_or_changes_nothing) {
+BOOST_AUTO_TEST_CASE(a_flipped_byte_is_refused_in_a_sentence) {
   const training_file data;
   const auto whole = data.path("c.h5"), flipped = data.path("flipped.h5");
   training_run run(data, small_trainer());
@@ -149,8 +149,9 @@ BOOST_AUTO_TEST_CASE(a_flipped_byte_is_refused_in_a_sentence_or_changes_nothing)
   run.trainer.save(whole);
   const auto saved = run.weights();
   const auto bytes = std::filesystem::file_size(whole);
-  constexpr std::uintmax_t stride = 41;  // shares no factor with what HDF5 aligns
-  std::size_t refused = 0, same = 0;
+  constexpr std::uintmax_t stride = 41;      // shares no factor with what HDF5 aligns
+  constexpr std::uintmax_t seal_bytes = 32;  // at the end: where it is damaged, it is none
+  std::size_t refused = 0;
   for (std::uintmax_t at = 0; at < bytes; at += stride) {
     std::filesystem::copy_file(whole, flipped, std::filesystem::copy_options::overwrite_existing);
     {
@@ -162,7 +163,7 @@ BOOST_AUTO_TEST_CASE(a_flipped_byte_is_refused_in_a_sentence_or_changes_nothing)
     }
     try {
       run.trainer.resume(flipped);
-      ++same;
+      if (at < bytes - seal_bytes) BOOST_ERROR("byte " << at << " was not missed");
     } catch (const penstock::error& e) {
       ++refused;
       const std::string text = e.what();
@@ -171,15 +172,15 @@ BOOST_AUTO_TEST_CASE(a_flipped_byte_is_refused_in_a_sentence_or_changes_nothing)
     }
     if (!test::same_bits<float>(run.weights(), saved)) BOOST_ERROR("byte " << at << " changed a weight silently");
   }
-  BOOST_TEST_MESSAGE(refused << " flipped bytes refused, " << same << " without effect");
-  BOOST_TEST(refused > 0u);
+  BOOST_TEST(refused >= (bytes - seal_bytes) / stride);
 }
 
 BOOST_AUTO_TEST_CASE(a_checkpoint_cut_anywhere_is_refused_in_a_sentence) {
   const training_file data;
   training_run run(data, small_trainer());
   run.trainer.save(data.path("c.h5"));
-  const auto bytes = std::filesystem::file_size(data.path("c.h5"));
+  constexpr std::uintmax_t seal_bytes = 32;  // behind HDF5's end
+  const auto bytes = std::filesystem::file_size(data.path("c.h5")) - seal_bytes;
   for (const auto left : {bytes - 1, bytes - 600, bytes * 3 / 4, bytes / 3, std::uintmax_t{97}, std::uintmax_t{0}}) {
     std::filesystem::copy_file(data.path("c.h5"), data.path("cut.h5"),
                                std::filesystem::copy_options::overwrite_existing);

@@ -1,9 +1,9 @@
 #include "checkpoint.hpp"
 
-#include "checksum.hpp"
-
+#include <penstock/checksum.hpp>
 #include <penstock/io/attribute.hpp>
 #include <penstock/io/row_reader.hpp>
+#include <penstock/io/seal.hpp>
 #include <penstock/io/writer.hpp>
 #include <penstock/train/error.hpp>
 
@@ -111,6 +111,7 @@ void check_sum(const std::filesystem::path& file, const std::string& what, const
 }
 
 json read_attributes(const std::filesystem::path& file) {
+  io::check_seal(file);  // libhdf5 can crash on damaged metadata, and names of datasets have no checksum
   const auto text = io::read_attribute(file, "/", attribute_name);
   if (!text) refuse(file, "it is no checkpoint of Penstock (its root has no attribute 'penstock')");
   const json there = json::parse(*text, nullptr, false);
@@ -315,7 +316,7 @@ void save_checkpoint(const std::filesystem::path& file, learner& from, const tra
   const std::string text = attributes.dump(2);
   to.attribute("/", attribute_name, text);
   to.attribute("/", checksum_name, checksum_of(std::as_bytes(std::span(text))));
-  to.commit();
+  to.commit_sealed();
 }
 
 position load_checkpoint(const std::filesystem::path& file, learner& to, const trainer_options& options) {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <span>
 
-namespace penstock::train {
+namespace penstock {
 
 /// A 64-bit checksum of bytes that come in pieces; how they are cut makes no difference. Every step can be undone, so
 /// that damage within one word of eight bytes is always found; other damage is missed once in 2^64. It guards against
@@ -48,4 +48,4 @@ class checksum {
   std::size_t pending_bytes_ = 0;
 };
 
-}  // namespace penstock::train
+}  // namespace penstock

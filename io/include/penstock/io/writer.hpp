@@ -52,6 +52,9 @@ class writer {
   void attribute(std::string_view object_path, std::string_view name, std::string_view text);
   /// Closes, syncs and renames. Nothing may be written afterwards.
   void commit();
+  /// The same, with a checksum of the whole file behind HDF5's end of it: check_seal() (seal.hpp) tells damage then
+  /// before libhdf5 sees the file. Who changes such a file in place breaks its seal.
+  void commit_sealed();
 
  private:
   struct impl;
