@@ -119,6 +119,7 @@ class Results:
 
     def fail(self, error, **where):
         self.values["failures"].append({**where, "error": str(error)})
+        self.write()
         print(*where.values(), f"failed: {str(error).strip().splitlines()[0]}", file=sys.stderr)
 
     def write(self):

@@ -28,8 +28,8 @@ from ._inspect import Dataset, inspect
 from ._loader import Epoch, Loader, RowPlace
 from ._map import Block
 from ._order import Balanced, Random, Sequential, Shuffled, Weighted
-from ._report import Plan, Report
-from ._source import Source
+from ._report import Plan, Price, Report, price
+from ._source import Source, mixed
 
 __version__ = "0.1.0"
 
@@ -50,6 +50,7 @@ __all__ = [
     "PenstockError",
     "PipelineError",
     "Plan",
+    "Price",
     "Random",
     "Report",
     "RowPlace",
@@ -59,4 +60,6 @@ __all__ = [
     "Weighted",
     "has_cuda",
     "inspect",
+    "mixed",
+    "price",
 ]

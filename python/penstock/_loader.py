@@ -57,9 +57,11 @@ class Loader:
     shards          into how many parts the order is dealt, a multiple of world_size; None: world_size. Every world_size
                     that divides it sees the same rows in each step, where all ranks' batches together are of one size
     poisoned        for finding mistakes: rows that were given back are overwritten with bytes 0xff (NaN, -1)
+    trace           host memory for what each block goes through, as "8MiB", which write_trace() writes; 0: no trace
 
     Raises BudgetError (with the smallest budgets that would do), DataError, DeviceError, ValueError. One loop at a time;
-    a batch belongs to whoever took it until anybody takes the next one. Worker processes are not needed: reading uses all processors without the GIL."""
+    a batch belongs to whoever took it until anybody takes the next one. Worker processes are not needed: reading uses all
+    processors without the GIL."""
 
     def __init__(
         self,
@@ -80,6 +82,7 @@ class Loader:
         world_size: int | None = None,
         shards: int | None = None,
         poisoned: bool = False,
+        trace: int | str = 0,
     ) -> None:
         if not isinstance(source, Source):
             raise TypeError(f"a loader reads a penstock.Source, not {type(source).__name__}")
@@ -103,10 +106,10 @@ class Loader:
             "world_size": _count("world_size", world_size, 1),
             "shards": _count("shards", world_size if shards is None else shards, 1),
             "poisoned": bool(poisoned),
+            "trace": _bytes("trace", trace),
             "damaged": source._damaged,
         }
-        fields = [field.request() for field in source._fields]
-        self._core = _core.StreamLoader(fields, list(source._rows), list(source._maps), order.request(), options)
+        self._core = _core.StreamLoader(source.request(), list(source._maps), order.request(), options)
         self._sequential = isinstance(order, Sequential)
         self._process = os.getpid()
         self._stream = stream_handle(stream)
@@ -169,6 +172,12 @@ class Loader:
     def report(self) -> Report:
         """What was done since the loader was made, and what it waited for."""
         return Report(self._core.report(self._clock.seconds))
+
+    def write_trace(self, path: str | os.PathLike[str]) -> int:
+        """Writes what was traced as JSON that Perfetto (ui.perfetto.dev) and chrome://tracing open: a track for each thread,
+        spans of reading, transforms, copies, gathers and waits. Returns how many spans had no room. The loader was made
+        with trace="8MiB", or ValueError says so."""
+        return self._core.write_trace(os.fsencode(path))
 
     def place_of(self, field: str, row: int) -> RowPlace:
         """The file, the dataset and the row in it where a row of the source is stored."""

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
+
+from . import _core
+from ._order import ORDERS, Order
+from ._source import Source
 
 
 class _Described:
@@ -33,3 +38,43 @@ class Report(_Described):
     """What a loader did, and what it waited for. Seconds and rates are those of the loops over its epochs."""
 
     __slots__ = ()
+
+
+class Price(_Described):
+    """What an order costs, and what it gives for that: bytes of its pool and its tables, bytes read for each byte that is
+    used, and how well batches mix classes (0: each is of one class; 1: as a uniform shuffle mixes them)."""
+
+    __slots__ = ()
+
+    @property
+    def pool_bytes(self) -> int:
+        """Of device memory: the rows that rows are drawn from."""
+        return int(self._values["pool_bytes"])
+
+    @property
+    def table_bytes(self) -> int:
+        """Of host memory: rows that take part, weights, classes."""
+        return int(self._values["table_bytes"])
+
+    @property
+    def read_amplification(self) -> float:
+        """Bytes read or decoded for each byte that is used."""
+        return float(self._values["read_amplification"])
+
+    @property
+    def mixing(self) -> float | None:
+        """None where no field of classes was named."""
+        mixing: float | None = self._values["mixing"]
+        return mixing
+
+
+def price(source: Source, order: Order, batch_size: int = 256, *, classes: str | None = None) -> Price:
+    """What an order costs before it runs. `classes`: a field whose mixing in batches of `batch_size` rows is looked at;
+    it is read for that. Raises DataError, ValueError."""
+    if not isinstance(source, Source):
+        raise TypeError(f"what is read is a penstock.Source, not {type(source).__name__}")
+    if not isinstance(order, ORDERS):
+        raise TypeError(f"an order is one of {', '.join(kind.__name__ + '()' for kind in ORDERS)}, not {order!r}")
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+        raise ValueError(f"batch_size is a whole number from 1 on, not {batch_size!r}")
+    return Price(_core.price(source.request(), order.request(), batch_size, os.fsencode(classes or "")))

@@ -66,7 +66,7 @@ class Source:
     joined one after another; files sort as people count ("part2" before "part10"). Immutable: methods return another
     Source."""
 
-    __slots__ = ("_fields", "_rows", "_maps", "_damaged")
+    __slots__ = ("_fields", "_rows", "_maps", "_damaged", "_parts", "_mixed_rows")
 
     def __init__(self, **fields: Place) -> None:
         if not fields:
@@ -75,6 +75,8 @@ class Source:
         self._rows: tuple[tuple[Any, ...], ...] = ()  # criteria that all hold, as the extension takes them
         self._maps: tuple[tuple[Any, ...], ...] = ()  # likewise
         self._damaged: tuple[int, str] | None = None  # (limit of rows, name of the mask)
+        self._parts: tuple[tuple[Source, float], ...] = ()  # with their ratios, of a mixed source: its fields are theirs
+        self._mixed_rows = 0  # of an epoch
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -187,6 +189,11 @@ class Source:
         training, validating = (self._only(("part", float(validation), seed, group or "", it)) for it in (False, True))
         return training, validating
 
+    def request(self) -> tuple[Any, ...]:
+        """As the extension takes it, but for maps and damage."""
+        fields = [] if self._parts else [field.request() for field in self._fields]
+        return fields, list(self._rows), [(part.request(), ratio) for part, ratio in self._parts], self._mixed_rows
+
     def _check(self, name: str) -> None:
         if name not in self.fields:
             raise ValueError(f"the source has no field '{name}'; it has {', '.join(self.fields)}")
@@ -202,16 +209,49 @@ class Source:
         other = Source.__new__(Source)
         other._fields = tuple(replace(field, **changes.get(field.name, {})) for field in self._fields)
         other._rows, other._maps, other._damaged = self._rows, self._maps, self._damaged
+        other._parts, other._mixed_rows = self._parts, self._mixed_rows
+        if changes:
+            other._parts = tuple((part._with(changes), ratio) for part, ratio in self._parts)
         return other
 
     def __repr__(self) -> str:
-        parts = []
-        for field in self._fields:
+        parts = [f"{ratio:g} of {part!r}" for part, ratio in self._parts]
+        for field in () if parts else self._fields:
             where = " + ".join(":".join(place) for place in field.places)
             parts.append(f"{field.name}={where}" + (f" as {field.dtype}" if field.dtype else ""))
         parts += ["only some rows"] if self._rows else []
         parts += [f"mapped by {of[0]}" for of in self._maps]
         return f"Source({', '.join(parts)})"
+
+
+def mixed(parts: Iterable[Source | tuple[Source, float]], *, rows: int = 0) -> Source:
+    """One source out of several: mixed([(a, 3), (b, 1)]) takes three rows of `a` for one of `b`, whatever their sizes. Rows
+    of a source that is too small for its part come several times; of one that is too large not all come in an epoch, and
+    the next one goes on where it ended.
+
+    parts   sources with their ratios (1 without one), which have the same fields
+    rows    of an epoch; 0: as many as all have together
+
+    What comes in turn is a row, or a run where the order is Shuffled; within a source rows come as in the order. Row
+    numbers count on from one source to the next. What is said of the mixed source's fields holds for all of its parts;
+    map() and skip_damaged() are said of it, not of them."""
+    shares = [part if isinstance(part, tuple) else (part, 1.0) for part in parts]
+    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 0:
+        raise ValueError(f"rows is a number from 0 on, not {rows!r}")
+    if not shares:
+        raise ValueError("a mix needs at least one source")
+    for number, (part, ratio) in enumerate(shares, 1):
+        if not isinstance(part, Source):
+            raise TypeError(f"what is mixed are sources, with their ratios: [(source, 3), ...], not {part!r}")
+        if not (math.isfinite(ratio) and ratio > 0):
+            raise ValueError(f"source {number} of a mix has the ratio {ratio}; ratios are above 0")
+        if part._maps or part._damaged:
+            what = "is mapped" if part._maps else "says what becomes of damaged rows"
+            raise ValueError(f"source {number} of a mix {what}; say it of the mixed source instead")
+    joined = shares[0][0]._with({})
+    joined._rows, joined._mixed_rows = (), rows
+    joined._parts = tuple((part, float(ratio)) for part, ratio in shares)
+    return joined
 
 
 def _ranges(rows: Any) -> list[tuple[int, int]] | None:

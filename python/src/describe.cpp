@@ -54,6 +54,18 @@ nb::list damaged_of(const pipeline::pipeline_report& report) {
   return all;
 }
 
+nb::list memory_of(const pipeline::pipeline_report& report) {
+  nb::list all;
+  for (const pipeline::memory_use& use : report.memory) {
+    nb::dict entry;
+    entry["what"] = text(use.what);
+    entry["planned_bytes"] = use.planned_bytes;
+    entry["peak_bytes"] = use.peak_bytes;
+    all.append(entry);
+  }
+  return all;
+}
+
 nb::dict describe_dataset(const io::dataset_info& info) {
   nb::dict d;
   d["path"] = name(info.path);
@@ -108,6 +120,7 @@ nb::dict describe(const pipeline::pipeline_report& report) {
   d["batches"] = report.batches;
   d["rows"] = report.rows;
   d["bytes"] = report.bytes;
+  d["failures"] = report.failures;
   d["seconds"] = report.seconds;
   d["first_batch_seconds"] = report.first_batch_seconds;
   nb::list stages;
@@ -126,6 +139,9 @@ nb::dict describe(const pipeline::pipeline_report& report) {
   for (const auto& charge : report.consumer_waits) waits[text(charge.cause)] = charge.seconds;
   d["consumer_waits"] = waits;
   d["consumer_wait_seconds"] = report.consumer_wait_seconds;
+  d["device_stalled_seconds"] =
+      report.device_stall.applies ? nb::object(nb::float_(report.device_stall.seconds)) : nb::none();
+  d["memory"] = memory_of(report);
   d["device_bytes"] = report.device_bytes;
   d["pinned_bytes"] = report.pinned_bytes;
   d["host_bytes"] = report.host_bytes;
@@ -134,6 +150,16 @@ nb::dict describe(const pipeline::pipeline_report& report) {
   d["damaged"] = damaged_of(report);
   d["bottleneck"] = text(report.bottleneck);
   d["text"] = text(to_text(report));
+  return d;
+}
+
+nb::dict describe(const pipeline::order_price& price) {
+  nb::dict d;
+  d["pool_bytes"] = price.pool_bytes;
+  d["table_bytes"] = price.table_bytes;
+  d["read_amplification"] = price.read_amplification;
+  d["mixing"] = price.mixing ? nb::object(nb::float_(*price.mixing)) : nb::none();
+  d["text"] = text(to_text(price));
   return d;
 }
 

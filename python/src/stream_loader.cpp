@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <iterator>
 #include <string>
 
 #include "errors.hpp"
@@ -12,32 +11,15 @@ namespace penstock::python {
 namespace nb = nanobind;
 namespace {
 
-pipeline::source source_of(const loader_request& request) {
-  pipeline::source source;
-  for (const field_request& field : request.fields) {
-    std::vector<io::location> segments;
-    for (const auto& [pattern, dataset] : field.places) {
-      auto found = io::datasets(pattern, dataset);
-      std::move(found.begin(), found.end(), std::back_inserter(segments));
-    }
-    for (io::location& segment : segments) segment.row_axis = field.row_axis, segment.region = field.region;
-    pipeline::field_options options = field.options;
-    if (!field.as.empty()) options.as = parse_type(field.as);
-    source.field(field.name, std::move(segments), options);
-  }
-  return source;
-}
-
 pipeline::pipeline build(const loader_request& request, const row_maps& maps) {
   const nb::gil_scoped_release unlocked;
-  pipeline::source source = source_of(request);
+  pipeline::source source = make_source(request.source);
   std::vector<pipeline::host_transform> transforms;
   if (!maps.empty()) transforms = maps.transforms(pipeline::read(source).open().fields());
-  if (request.rows) source.select(*request.rows);
   if (request.damaged) source.damaged(*request.damaged);
   auto description = pipeline::read(std::move(source), request.order);
   for (pipeline::host_transform& one : transforms) description = std::move(description) | std::move(one);
-  return (std::move(description) | request.batches | request.shard | request.transport)
+  return (std::move(description) | request.batches | request.shard | request.transport | request.trace)
       .build(gpu::device::parse(request.device), request.budget);
 }
 
@@ -140,6 +122,13 @@ pipeline::pipeline_report stream_loader::report() const {
   const nb::gil_scoped_release unlocked;
   const turn mine(*this);
   return built().report();
+}
+
+std::uint64_t stream_loader::write_trace(const std::string& file) const {
+  refuse_child();
+  const nb::gil_scoped_release unlocked;
+  const turn mine(*this);
+  return built().write_trace(file);
 }
 
 }  // namespace penstock::python

@@ -5,7 +5,6 @@
 #include <sys/types.h>
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -14,35 +13,11 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "batch_handle.hpp"
-#include "row_maps.hpp"
+#include "requests.hpp"
 
 namespace penstock::python {
-
-/// A field as Python names it.
-struct field_request {
-  std::string name;
-  std::vector<std::pair<std::string, std::string>> places;  ///< (file or pattern, dataset)
-  std::string as;                                           ///< empty: as stored
-  pipeline::field_options options;                          ///< but for `as`
-  std::size_t row_axis = 0;
-  std::vector<io::axis_range> region;
-};
-
-struct loader_request {
-  std::vector<field_request> fields;
-  std::optional<pipeline::selection> rows;
-  row_maps maps;
-  std::optional<pipeline::damage_options> damaged;  ///< of rows that may be left out
-  pipeline::order_options order;
-  pipeline::shard_options shard;
-  pipeline::batch_options batches;
-  pipeline::transport_options transport;
-  std::string device;
-  gpu::budget budget;
-};
 
 /// A built pipeline with the run in progress. Thread-safe: calls take turns, and wait without the GIL. Refuses to work
 /// in a forked child, where its destructor leaves all as it is.
@@ -69,6 +44,8 @@ class stream_loader {
   const pipeline::pipeline& built() const;
   const gpu::budget& budget() const noexcept { return budget_; }
   pipeline::pipeline_report report() const;
+  /// As pipeline::write_trace().
+  std::uint64_t write_trace(const std::string& file) const;
 
  private:
   /// One call's turn; waits for others'. Throws where this thread has it already: a signal handler that runs while the

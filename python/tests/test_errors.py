@@ -1,5 +1,6 @@
 """What goes wrong reaches Python under a type that Python knows, with Penstock's sentence."""
 
+import json
 import os
 import pickle
 
@@ -176,3 +177,17 @@ def test_plans_and_reports_are_text_and_dicts(make):
     assert plan.as_dict()["batch_rows"] == 64
     assert sum(item["bytes"] for item in plan.as_dict()["ledger"] if item["kind"] == "device") <= 8 << 20
     assert loader.fields == {"x": ("float32", (5,)), "image": ("uint8", (3, 4)), "label": ("int64", ())}
+
+
+def test_a_trace_is_written_where_one_was_asked_for(make, tmp_path):
+    with pytest.raises(ValueError, match="there is no trace to write"):
+        make().write_trace(tmp_path / "none.json")
+    loader = make(trace="1MiB")
+    for _ in loader.epoch(0):
+        pass
+    assert loader.write_trace(tmp_path / "trace.json") == 0
+    spans = [event["name"] for event in json.loads((tmp_path / "trace.json").read_text())["traceEvents"] if event["ph"] == "X"]
+    assert any("read" in name for name in spans)
+    assert any("trace" in item["name"] and item["bytes"] >= 1 << 20 for item in loader.plan().as_dict()["ledger"])
+    with pytest.raises(ps.PipelineError, match="could not be written"):
+        loader.write_trace(tmp_path / "no folder" / "trace.json")

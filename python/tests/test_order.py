@@ -2,6 +2,7 @@
 
 import json
 
+import h5py
 import numpy as np
 import pytest
 
@@ -211,3 +212,25 @@ def test_a_state_can_be_loaded_while_arrays_live(make, labels_of):
     np.testing.assert_array_equal(kept, whole[64:128])
     del kept
     np.testing.assert_array_equal(labels_of(loader.epoch(0)), whole[64:])
+
+
+#: What penstock::pipeline::order says of 24 rows, in C++.
+IN_CPP = {
+    (ps.Shuffled(seed=7, run_rows=4, pool_rows=12), 0): "10 15 11 16 12 19 8 9 13 17 18 14 23 21 2 0 1 4 5 7 22 6 20 3",
+    (ps.Shuffled(seed=7, run_rows=4, pool_rows=12), 5): "15 1 13 0 2 12 5 6 7 3 4 14 16 19 22 17 23 21 9 11 20 10 8 18",
+    (ps.Random(seed=7), 0): "1 6 14 2 11 23 7 5 13 15 10 18 20 4 19 17 16 22 8 21 3 9 12 0",
+    (ps.Random(seed=7), 5): "17 3 6 9 22 16 5 7 23 19 12 10 18 8 2 21 4 20 1 15 13 11 0 14",
+}
+
+
+@pytest.mark.parametrize(("order", "epoch"), list(IN_CPP))
+def test_rows_come_as_in_cpp_and_a_resumed_loop_s_too(make, labels_of, tmp_path, order, epoch):
+    expected = [int(row) for row in IN_CPP[order, epoch].split()]
+    with h5py.File(tmp_path / "rows.h5", "w") as f:
+        f["label"] = np.arange(24)
+    rows = ps.Source(label=f"{tmp_path}/rows.h5:/label")
+    loader = make(5, of=rows, order=order)
+    first = next(loader.epoch(epoch)).numpy("label").tolist()
+    resumed = make(5, of=rows, order=order)
+    resumed.load_state_dict(loader.state_dict())
+    assert first + labels_of(resumed.epoch(epoch)).tolist() == expected
