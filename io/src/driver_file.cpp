@@ -32,12 +32,14 @@ bool driver_file::open(const char* name, int flags) noexcept {
   return true;
 }
 
-herr_t read_driver_file(const driver_file& file, haddr_t address, std::size_t bytes, void* buffer) noexcept {
+herr_t read_driver_file(const driver_file& file, haddr_t address, std::size_t bytes, void* buffer,
+                        past_end after) noexcept {
   auto* to = static_cast<char*>(buffer);
   while (bytes > 0) {
     const auto got = ::pread(file.fd.native(), to, bytes, static_cast<off_t>(address));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return -1;
+    if (got == 0 && after == past_end::failure) return -1;
     if (got == 0) {
       std::memset(to, 0, bytes);
       return 0;

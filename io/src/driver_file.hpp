@@ -27,8 +27,12 @@ File& driver_file_of(H5FD_t* file) noexcept {
   return static_cast<File&>(*reinterpret_cast<driver_file*>(file));
 }
 
-/// Reads at a position; past the file's end there are zeros, as libhdf5's own drivers give them.
-herr_t read_driver_file(const driver_file& file, haddr_t address, std::size_t bytes, void* buffer) noexcept;
+/// What a read past the file's end gives; libhdf5's own drivers give zeros.
+enum class past_end { zeros, failure };
+
+/// Reads at a position.
+herr_t read_driver_file(const driver_file& file, haddr_t address, std::size_t bytes, void* buffer,
+                        past_end after = past_end::zeros) noexcept;
 
 /// What our drivers have in common: files told apart by device and inode, ends by `allocated` and `bytes`, no locks.
 /// The rest is for the driver to fill in. `number`: unique among drivers, 512 or more.

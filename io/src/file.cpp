@@ -85,7 +85,7 @@ file::file(const std::filesystem::path& path, fault_seam faults) : impl_(std::ma
       if (const fault f = faults->before(fault_site::open_file, path.native(), 0, 0); f.error != 0)
         throw failure(fmt::format("it cannot be opened: {}", std::generic_category().message(f.error)), f.error);
     probe(path);
-    impl_->id = open_hdf5(path);
+    impl_->id = open_hdf5(path, faults);
   });
 }
 file::file(file&&) noexcept = default;

@@ -87,7 +87,7 @@ std::shared_ptr<library_dataset> library_reader::open() const {
       throw failure("it was changed or replaced while it was being read; open it anew");
     const library_guard guard;
     auto open = std::make_shared<library_dataset>();
-    open->file = open_hdf5(known.path);
+    open->file = open_hdf5(known.path, world_.faults);
     const property_id access(checked(H5Pcreate(H5P_DATASET_ACCESS), "dataset access properties cannot be made"));
     if (cache_bytes_ > 0)
       checked(H5Pset_chunk_cache(access.native(), 12421, cache_bytes_, 1.0), "its chunk cache cannot be set");

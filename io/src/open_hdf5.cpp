@@ -27,9 +27,9 @@ std::string explain(const std::string& messages) {
 
 }  // namespace
 
-file_id open_hdf5(const std::filesystem::path& path) {
+file_id open_hdf5(const std::filesystem::path& path, const fault_seam& faults) {
   const library_guard guard;
-  const property_id access = read_only_access();
+  const property_id access = read_only_access(faults);
   file_id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.native()));
   if (!file) {
     const std::string messages = library_messages();

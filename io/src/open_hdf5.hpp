@@ -2,6 +2,8 @@
 
 #include "identifier.hpp"
 
+#include <penstock/fault.hpp>
+
 #include <cstdint>
 #include <filesystem>
 
@@ -15,7 +17,8 @@ struct file_identity {
 };
 
 /// Opens the file for reading, without locks (read_driver.hpp says how). Throws failure with one sentence.
-file_id open_hdf5(const std::filesystem::path& path);
+/// `faults`: for tests.
+file_id open_hdf5(const std::filesystem::path& path, const fault_seam& faults = {});
 
 /// The file as it is now. Throws failure where it is missing, not readable or no regular file.
 file_identity identify(const std::filesystem::path& path);

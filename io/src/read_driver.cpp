@@ -4,16 +4,28 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <memory>
+#include <span>
+#include <string>
+#include <thread>
 
 namespace penstock::io {
 namespace {
+
+/// What libhdf5 copies with file access properties.
+struct driver_info {
+  const fault_seam* faults;
+};
 
 struct noting_file : driver_file {
   bool noting = false;
   unsigned reads = 0;
   noted_reads::transfer last;
+  std::string path;
+  fault_seam faults;
 };
 
 /// Process-wide, as libhdf5's table of drivers is.
@@ -24,11 +36,37 @@ std::atomic<std::uint64_t>& raw_reads() noexcept {
 
 noting_file& of(H5FD_t* file) { return driver_file_of<noting_file>(file); }
 
-H5FD_t* open_file(const char* name, unsigned flags, hid_t, haddr_t) {
+H5FD_t* open_file(const char* name, unsigned flags, hid_t access, haddr_t) {
   if (flags & (H5F_ACC_RDWR | H5F_ACC_CREAT | H5F_ACC_TRUNC)) return nullptr;
   auto file = std::make_unique<noting_file>();
   if (!file->open(name, O_RDONLY)) return nullptr;
+  if (const auto* info = static_cast<const driver_info*>(H5Pget_driver_info(access)); info && *info->faults) {
+    file->path = name;
+    file->faults = *info->faults;
+  }
   return &file.release()->library;
+}
+
+/// libhdf5 opens no file that is shorter than what it says: where values end, it was cut since. What is no value may be
+/// read further than it goes.
+past_end past_end_of(H5FD_mem_t kind) noexcept { return kind == H5FD_MEM_DRAW ? past_end::failure : past_end::zeros; }
+
+/// A read in as many pieces as the seam wants.
+herr_t read_under_faults(const noting_file& self, past_end after, haddr_t address, std::size_t bytes, void* buffer) {
+  auto* to = static_cast<std::byte*>(buffer);
+  const std::span<std::byte> all{to, bytes};
+  const haddr_t first = address;
+  while (bytes > 0) {
+    const fault f = self.faults->before(fault_site::read_file, self.path, address, bytes);
+    if (f.delay.count() > 0) std::this_thread::sleep_for(f.delay);
+    if (f.error == EINTR) continue;
+    if (f.error != 0 || f.at_most == 0) return -1;
+    const std::size_t piece = std::min(bytes, f.at_most);
+    if (read_driver_file(self, address, piece, to, after) < 0) return -1;
+    to += piece, address += piece, bytes -= piece;
+  }
+  self.faults->after_read(self.path, first, all);
+  return 0;
 }
 
 herr_t read_file(H5FD_t* file, H5FD_mem_t kind, hid_t, haddr_t address, std::size_t bytes, void* buffer) {
@@ -39,11 +77,14 @@ herr_t read_file(H5FD_t* file, H5FD_mem_t kind, hid_t, haddr_t address, std::siz
     return 0;
   }
   if (kind == H5FD_MEM_DRAW) raw_reads().fetch_add(1, std::memory_order_relaxed);
-  return read_driver_file(self, address, bytes, buffer);
+  const auto after = past_end_of(kind);
+  if (self.faults) return read_under_faults(self, after, address, bytes, buffer);
+  return read_driver_file(self, address, bytes, buffer, after);
 }
 
 H5FD_class_t driver_class() {
   auto c = driver_class_of("penstock-read", 600);
+  c.fapl_size = sizeof(driver_info);
   c.open = open_file;
   c.close = [](H5FD_t* file) -> herr_t { return delete &of(file), 0; };
   c.query = [](const H5FD_t*, unsigned long* flags) -> herr_t { return *flags = 0, 0; };
@@ -65,10 +106,11 @@ hid_t driver_id() {
 
 }  // namespace
 
-property_id read_only_access() {
+property_id read_only_access(const fault_seam& faults) {
   const library_guard guard;
   property_id access(checked(H5Pcreate(H5P_FILE_ACCESS), "file access properties cannot be made"));
-  checked(H5Pset_driver(access.native(), driver_id(), nullptr), "our file driver cannot be set");
+  const driver_info info{&faults};
+  checked(H5Pset_driver(access.native(), driver_id(), &info), "our file driver cannot be set");
   return access;
 }
 

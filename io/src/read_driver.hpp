@@ -2,6 +2,8 @@
 
 #include "identifier.hpp"
 
+#include <penstock/fault.hpp>
+
 #include <cstdint>
 #include <optional>
 
@@ -13,7 +15,9 @@ namespace penstock::io {
 /// of virtual datasets), refuses a file that is open with another such setting, and then gives fill values for the
 /// source without an error. A driver that knows no locks is passed on to those files, and every file has the same
 /// setting.
-property_id read_only_access();
+///
+/// `faults` is asked at read_file before each read of the system; it must live until the file is open, which keeps it.
+property_id read_only_access(const fault_seam& faults = {});
 
 /// How often libhdf5 read raw data (values, not metadata) through the driver since the program began, lookups by
 /// noted_reads not counted. Thread-safe.

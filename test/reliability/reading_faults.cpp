@@ -3,6 +3,7 @@
 #include "fault_table.hpp"
 #include "nth_use.hpp"
 
+#include <penstock/io/file.hpp>
 #include <penstock/io/row_reader.hpp>
 #include <penstock/io/writer.hpp>
 
@@ -30,7 +31,8 @@ std::vector<float> values() {
   return all;
 }
 
-enum class stored_as { plain, fletcher32, gzip };
+/// With nbit, which Penstock does not decode: libhdf5 reads it.
+enum class stored_as { plain, fletcher32, gzip, nbit };
 
 /// A file with the dataset /x, gone with the object. Written by libhdf5 itself: Penstock writes no fletcher32.
 struct damaged_file {
@@ -48,6 +50,7 @@ struct damaged_file {
     H5Pset_chunk(options, 2, chunk);
     if (how == stored_as::fletcher32) H5Pset_fletcher32(options);
     if (how == stored_as::gzip) H5Pset_deflate(options, 1);
+    if (how == stored_as::nbit) H5Pset_nbit(options);
     const hid_t set = H5Dcreate2(file, "/x", H5T_IEEE_F32LE, space, H5P_DEFAULT, options, H5P_DEFAULT);
     const auto all = values();
     H5Dwrite(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, all.data());
@@ -103,14 +106,14 @@ void fill_with_garbage(std::span<std::byte> bytes) {
 }
 
 /// Does something to the file itself after the reader has read up to a row.
-void try_change(const std::string& fault, const std::function<void(const fs::path&)>& change,
+void try_change(const std::string& fault, stored_as how, const std::function<void(const fs::path&)>& change,
                 std::function<bool(const outcome&)> expected) {
   bool changed = false;
-  try_positions({.stage = "read: the file itself",
+  try_positions({.stage = how == stored_as::nbit ? "read by libhdf5: the file itself" : "read: the file itself",
                  .fault = fault,
                  .run =
                      [&](std::int64_t n) {
-                       const damaged_file file(stored_as::gzip);
+                       const damaged_file file(how);
                        changed = false;
                        const io::row_reader reader({{file.path, "/x"}}, {.open_files = 1});
                        std::int64_t piece = 0;
@@ -143,17 +146,79 @@ BOOST_AUTO_TEST_CASE(without_a_checksum_it_is_not_found_and_the_table_says_so) {
 }
 
 BOOST_AUTO_TEST_CASE(a_file_cut_while_it_is_read_is_an_error_and_one_that_is_replaced_is_read_as_it_was) {
-  try_change(
-      "truncated", [](const fs::path& path) { fs::resize_file(path, fs::file_size(path) / 8); },
-      [](const outcome& how) { return names_the_chunk(how) && (how.says("truncated") || how.says("replaced")); });
-  try_change(
-      "replaced",
-      [](const fs::path& path) {
-        const fs::path other = path.string() + ".other";
-        std::ofstream(other) << "not HDF5";
-        fs::rename(other, path);
-      },
-      [](const outcome& how) { return how.name == "right rows" || (names_the_chunk(how) && how.says("replaced")); });
+  const auto cut = [](const fs::path& path) { fs::resize_file(path, fs::file_size(path) / 8); };
+  const auto replace = [](const fs::path& path) {
+    const fs::path other = path.string() + ".other";
+    std::ofstream(other) << "not HDF5";
+    fs::rename(other, path);
+  };
+  try_change("truncated", stored_as::gzip, cut, [](const outcome& how) {
+    return names_the_chunk(how) && (how.says("truncated") || how.says("replaced"));
+  });
+  // What libhdf5 has in its cache of chunks is right.
+  try_change("truncated", stored_as::nbit, cut,
+             [](const outcome& how) { return how.name == "right rows" || names_the_chunk(how); });
+  for (const auto how : {stored_as::gzip, stored_as::nbit})
+    try_change("replaced", how, replace, [](const outcome& found) {
+      return found.name == "right rows" ||
+             (names_the_chunk(found) && (found.says("replaced") || found.says("no HDF5 file")));
+    });
+}
+
+BOOST_AUTO_TEST_CASE(what_libhdf5_reads_fails_as_a_whole_or_gives_the_rows) {
+  const damaged_file file(stored_as::nbit);
+  BOOST_TEST_REQUIRE((io::file(file.path).describe("/x").access == io::access::locked));
+  const auto fails = [&](const char* fault, penstock::fault what, std::function<bool(const outcome&)> expected) {
+    const auto faults = std::make_shared<nth_use>(penstock::fault_site::read_file, what);
+    try_positions({.stage = "read by libhdf5",
+                   .fault = fault,
+                   .run =
+                       [&](std::int64_t n) {
+                         const io::row_reader reader({{file.path, "/x"}}, {.faults = faults});
+                         faults->arm(n);
+                         const outcome how = outcome_of([&] { return read_all(reader); });
+                         faults->disarm();
+                         BOOST_TEST(read_all(reader) == "right rows");
+                         return how;
+                       },
+                   .happened = [&] { return faults->happened(); },
+                   .expected = std::move(expected)});
+  };
+  const auto right = [](const outcome& how) { return how.name == "right rows"; };
+  const auto told = [](const outcome& how) { return how.name == "io::error" && how.says("penstock-damaged"); };
+  fails("EIO", {.error = EIO}, told);
+  fails("the file ends", {.at_most = 0}, told);
+  fails("EINTR", {.error = EINTR}, right);
+  fails("short read", {.at_most = 3}, right);
+}
+
+BOOST_AUTO_TEST_CASE(metadata_that_cannot_be_read_is_an_error_that_names_the_file) {
+  const damaged_file file(stored_as::gzip);
+  const auto faults = std::make_shared<nth_use>(penstock::fault_site::read_file, penstock::fault{.error = EIO});
+  try_positions({.stage = "open: metadata",
+                 .fault = "EIO",
+                 .run =
+                     [&](std::int64_t n) {
+                       faults->arm(n);
+                       const outcome how = outcome_of([&] {
+                         const io::file opened(file.path, faults);
+                         const auto found = opened.describe("/x");
+                         return found.shape == std::vector<std::uint64_t>{rows, columns} ? "right shape" : "wrong";
+                       });
+                       faults->disarm();
+                       return how;
+                     },
+                 .happened = [&] { return faults->happened(); },
+                 // One read only adds up what is stored: a figure for people, and 0 where it is not known.
+                 .expected =
+                     [](const outcome& how) {
+                       return how.name == "right shape" || (how.name == "io::error" && how.says("penstock-damaged"));
+                     },
+                 .afterwards =
+                     [&] {
+                       const io::row_reader reader({{file.path, "/x"}});
+                       BOOST_TEST(read_all(reader) == "right rows");
+                     }});
 }
 
 BOOST_AUTO_TEST_SUITE_END()
