@@ -41,21 +41,24 @@ fault_table& fault_table::of_this_program() {
   return table;
 }
 
-void fault_table::note(const std::string& stage, const std::string& fault, const outcome& how) {
+void fault_table::note(const std::string& stage, const std::string& fault, const outcome& how,
+                       std::chrono::steady_clock::time_point since) {
   auto found =
       std::find_if(rows_.begin(), rows_.end(), [&](const row& r) { return r.stage == stage && r.fault == fault; });
-  if (found == rows_.end()) found = rows_.insert(rows_.end(), {stage, fault, {}});
+  if (found == rows_.end()) found = rows_.insert(rows_.end(), row{.stage = stage, .fault = fault});
   ++found->outcomes[how.name];
+  if (!how.sentence.empty()) found->longest = std::max<decltype(found->longest)>(found->longest, how.at - since);
 }
 
 fault_table::~fault_table() {
   if (rows_.empty()) return;
-  std::printf("\n| stage | fault | outcomes, and how often |\n|---|---|---|\n");
+  std::printf("\n| stage | fault | outcomes, and how often | told within ms |\n|---|---|---|---|\n");
   for (const row& r : rows_) {
     std::string text;
     for (const auto& [name, count] : r.outcomes)
       text += fmt::format("{}{} x {}", text.empty() ? "" : ", ", name, count);
-    std::printf("| %s | %s | %s |\n", r.stage.c_str(), r.fault.c_str(), text.c_str());
+    const std::string told = r.longest.count() > 0 ? fmt::format("{:.1f}", r.longest.count()) : "";
+    std::printf("| %s | %s | %s | %s |\n", r.stage.c_str(), r.fault.c_str(), text.c_str(), told.c_str());
   }
 }
 
@@ -74,7 +77,7 @@ void try_positions(const fault_case& what) {
         break;
       }
       ++tried;
-      fault_table::of_this_program().note(what.stage, what.fault, how);
+      fault_table::of_this_program().note(what.stage, what.fault, how, what.since());
       BOOST_TEST(what.expected(how), how.name << ": " << how.sentence);
       BOOST_TEST(how.sentence.find('\n') == std::string::npos, "no single sentence: " << how.sentence);
       what.afterwards();

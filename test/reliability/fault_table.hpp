@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -13,6 +14,7 @@ namespace penstock::test {
 struct outcome {
   std::string name;      ///< "pipeline::error (read)", "right rows", ...
   std::string sentence;  ///< of the exception; empty where there was none
+  std::chrono::steady_clock::time_point at = std::chrono::steady_clock::now();  ///< when the caller had it
 
   bool says(std::string_view words) const { return sentence.find(words) != std::string::npos; }
 };
@@ -24,7 +26,9 @@ outcome outcome_of(const std::function<std::string()>& work);
 class fault_table {
  public:
   static fault_table& of_this_program();
-  void note(const std::string& stage, const std::string& fault, const outcome& how);
+  /// `since`: when the fault took place.
+  void note(const std::string& stage, const std::string& fault, const outcome& how,
+            std::chrono::steady_clock::time_point since);
   ~fault_table();
   fault_table(const fault_table&) = delete;
   fault_table& operator=(const fault_table&) = delete;
@@ -32,8 +36,9 @@ class fault_table {
  private:
   fault_table() = default;
   struct row {
-    std::string stage, fault;
-    std::map<std::string, int> outcomes;
+    std::string stage{}, fault{};
+    std::map<std::string, int> outcomes{};
+    std::chrono::duration<double, std::milli> longest{0};  ///< from a fault to its exception at the caller
   };
   std::vector<row> rows_;
 };
@@ -46,6 +51,8 @@ struct fault_case {
   std::function<outcome(std::int64_t n)> run;
   /// Whether the fault took place in the run just done.
   std::function<bool()> happened;
+  /// When it did.
+  std::function<std::chrono::steady_clock::time_point()> since;
   /// Whether it may end so.
   std::function<bool(const outcome&)> expected;
   /// Does what a user would do next, on a world that is healthy again; it must succeed.

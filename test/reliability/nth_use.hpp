@@ -3,6 +3,7 @@
 #include <penstock/fault.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -21,6 +22,7 @@ class nth_use final : public fault_injector {
   void arm(std::int64_t n) { left_ = n, happened_ = false; }
   void disarm() { left_ = -1; }
   bool happened() const { return happened_; }
+  std::chrono::steady_clock::time_point since() const { return since_; }
 
   fault before(fault_site site, std::string_view, std::uint64_t, std::size_t) override {
     return !change_ && site == site_ && is_due() ? what_ : fault{};
@@ -32,6 +34,7 @@ class nth_use final : public fault_injector {
  private:
   bool is_due() {
     if (left_ < 0 || left_-- != 0) return false;
+    since_ = std::chrono::steady_clock::now();
     happened_ = true;
     return true;
   }
@@ -41,6 +44,7 @@ class nth_use final : public fault_injector {
   damage change_;
   std::atomic<std::int64_t> left_{-1};
   std::atomic<bool> happened_{false};
+  std::atomic<std::chrono::steady_clock::time_point> since_{};
 };
 
 }  // namespace penstock::test

@@ -84,6 +84,7 @@ void try_seam(const output& to, const std::string& fault, penstock::fault_site s
                        return how;
                      },
                  .happened = [&] { return faults->happened(); },
+                 .since = [&] { return faults->since(); },
                  .expected = names_file_and_cause});
 }
 
@@ -100,6 +101,7 @@ void try_full_disk(const output& to) {
   const std::string before = contents(to.file);
   const std::size_t files = files_in(to.file.parent_path());
   bool happened = false;
+  std::chrono::steady_clock::time_point since;
   constexpr std::int64_t steps = 24;
   try_positions({.stage = to.stage,
                  .fault = "the disk is full",
@@ -107,6 +109,7 @@ void try_full_disk(const output& to) {
                      [&](std::int64_t n) {
                        const auto limit = before.size() * static_cast<std::size_t>(n) / steps;
                        happened = limit < before.size();
+                       since = std::chrono::steady_clock::now();
                        const outcome how = outcome_of([&] {
                          const file_size_limit full(limit);
                          to.write(nullptr);
@@ -116,6 +119,7 @@ void try_full_disk(const output& to) {
                        return how;
                      },
                  .happened = [&] { return happened; },
+                 .since = [&] { return since; },
                  .expected = names_file_and_cause,
                  .most = steps + 1});
 }

@@ -93,6 +93,7 @@ void try_damage(stored_as how, const std::string& fault, nth_use::damage change,
                  .fault = fault,
                  .run = run,
                  .happened = [&] { return faults->happened(); },
+                 .since = [&] { return faults->since(); },
                  .expected = std::move(expected)});
 }
 
@@ -109,6 +110,7 @@ void fill_with_garbage(std::span<std::byte> bytes) {
 void try_change(const std::string& fault, stored_as how, const std::function<void(const fs::path&)>& change,
                 std::function<bool(const outcome&)> expected) {
   bool changed = false;
+  std::chrono::steady_clock::time_point since;
   try_positions({.stage = how == stored_as::nbit ? "read by libhdf5: the file itself" : "read: the file itself",
                  .fault = fault,
                  .run =
@@ -119,11 +121,16 @@ void try_change(const std::string& fault, stored_as how, const std::function<voi
                        std::int64_t piece = 0;
                        return outcome_of([&] {
                          return read_all(reader, [&](auto) {
-                           if (piece++ == n) change(file.path), changed = true;
+                           if (piece++ == n) {
+                             change(file.path);
+                             since = std::chrono::steady_clock::now();
+                             changed = true;
+                           }
                          });
                        });
                      },
                  .happened = [&] { return changed; },
+                 .since = [&] { return since; },
                  .expected = std::move(expected)});
 }
 
@@ -182,6 +189,7 @@ BOOST_AUTO_TEST_CASE(what_libhdf5_reads_fails_as_a_whole_or_gives_the_rows) {
                          return how;
                        },
                    .happened = [&] { return faults->happened(); },
+                   .since = [&] { return faults->since(); },
                    .expected = std::move(expected)});
   };
   const auto right = [](const outcome& how) { return how.name == "right rows"; };
@@ -209,6 +217,7 @@ BOOST_AUTO_TEST_CASE(metadata_that_cannot_be_read_is_an_error_that_names_the_fil
                        return how;
                      },
                  .happened = [&] { return faults->happened(); },
+                 .since = [&] { return faults->since(); },
                  // One read only adds up what is stored: a figure for people, and 0 where it is not known.
                  .expected =
                      [](const outcome& how) {

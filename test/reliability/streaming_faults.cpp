@@ -34,9 +34,11 @@ constexpr std::chrono::milliseconds stall{30};  // the other stages run dry mean
 struct user_code {
   std::atomic<std::int64_t> left{-1};
   std::atomic<bool> happened{false};
+  std::atomic<std::chrono::steady_clock::time_point> since{};
   std::function<void()> misbehave = [] {};
   void operator()() {
     if (left < 0 || left-- != 0) return;
+    since = std::chrono::steady_clock::now();
     happened = true;
     misbehave();
   }
@@ -94,6 +96,7 @@ void try_seam(const std::string& name, const std::string& stage, const std::stri
                        return how;
                      },
                  .happened = [&] { return faults->happened(); },
+                 .since = [&] { return faults->since(); },
                  .expected = std::move(expected),
                  .afterwards =
                      [&] {
@@ -191,6 +194,7 @@ void try_user_code(
                        return how;
                      },
                  .happened = [&] { return code.happened.load(); },
+                 .since = [&] { return code.since.load(); },
                  .expected = std::move(expected),
                  .most = 60});
 }
