@@ -1,0 +1,137 @@
+// Faults while a model is trained: the right error, nothing leaks, and the same trainer goes on from its checkpoint to
+// the bits of a run that nothing disturbed.
+
+#include "../pipeline/small_file.hpp"
+#include "../train/training_file.hpp"
+#include "fault_table.hpp"
+#include "nth_use.hpp"
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+
+#include <cerrno>
+
+namespace gpu = penstock::gpu;
+namespace pp = penstock::pipeline;
+namespace train = penstock::train;
+namespace data = boost::unit_test::data;
+using namespace penstock::test;
+using penstock::fault;
+using penstock::fault_site;
+
+namespace {
+
+/// A trainer and its pipeline, all of whose uses of the world pass the seam.
+struct run_under_faults {
+  train::trainer_options options = small_trainer();
+  gpu::stream stream;
+  train::planned_run planned;
+  train::trainer trainer;
+
+  run_under_faults(const training_file& file, const std::string& device, const penstock::fault_seam& faults)
+      : stream(gpu::device::parse(device), false, faults),
+        planned([&] {
+          const auto source = pp::source{}
+                                  .field("x", {{file.file, "/x"}}, {.as = penstock::type::float32})
+                                  .field("label", {{file.file, "/label"}}, {.as = penstock::type::int32});
+          auto opened = (pp::read(source, pp::shuffled{.seed = 5, .run_rows = 16, .pool_rows = 128}) |
+                         pp::batched({.rows = options.stage.rows, .last = pp::last_batch::pad, .held = 0}) |
+                         pp::transport({.threads = 2}) | faults)
+                            .open();
+          const auto plan = train::plan(stream.device(), {}, options.stage, opened);
+          return train::build(plan, std::move(opened), {}, faults);
+        }()),
+        trainer(stream, options, planned.memory) {}
+
+  /// One epoch from the checkpoint on; all weights.
+  std::vector<std::byte> epoch_from(const std::filesystem::path& checkpoint) {
+    trainer.resume(checkpoint);
+    trainer.train_epoch(planned.training);
+    std::vector<std::byte> all;
+    for (const train::state_item& item : trainer.stage().state()) {
+      std::size_t bytes = size_of(item.element);
+      for (const auto extent : item.shape) bytes *= extent;
+      all.resize(all.size() + bytes);
+      trainer.stage().read_state(item, 0, &all[all.size() - bytes], bytes);
+    }
+    return all;
+  }
+};
+
+/// The fault within an epoch of one trainer, which is resumed afterwards.
+void try_training(const std::string& device, const std::string& fault_name, std::shared_ptr<nth_use> faults,
+                  std::function<bool(const outcome&)> expected) {
+  const training_file file(600);
+  run_under_faults run(file, device, faults);
+  const auto checkpoint = file.path("c.h5");
+  run.trainer.save(checkpoint);
+  const auto undisturbed = run.epoch_from(checkpoint);
+  const auto right_bits = [&] { return run.epoch_from(checkpoint) == undisturbed ? "right bits" : "other bits"; };
+  try_positions({.stage = "training",
+                 .fault = fault_name,
+                 .run =
+                     [&](std::int64_t n) {
+                       faults->arm(n);
+                       const outcome how = outcome_of(right_bits);
+                       faults->disarm();
+                       return how;
+                     },
+                 .happened = [&] { return faults->happened(); },
+                 .since = [&] { return faults->since(); },
+                 .expected = std::move(expected),
+                 .afterwards = [&] { BOOST_TEST(right_bits() == std::string("right bits")); },
+                 .most = 120});
+}
+
+bool has_right_bits(const outcome& how) { return how.name == "right bits"; }
+
+const auto every_device = data::make(devices());
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(training_faults, *boost::unit_test::timeout(600))
+
+BOOST_DATA_TEST_CASE(a_read_that_fails_while_training_is_an_error_and_the_trainer_goes_on_from_its_checkpoint,
+                     every_device, name) {
+  try_training(
+      name, "EIO", std::make_shared<nth_use>(fault_site::read_file, fault{.error = EIO}),
+      [](const outcome& how) { return how.name == "pipeline::error (read)" && how.says("Input/output error"); });
+  try_training(name, "short read", std::make_shared<nth_use>(fault_site::read_file, fault{.at_most = 3}),
+               has_right_bits);
+}
+
+BOOST_DATA_TEST_CASE(a_call_of_the_driver_that_fails_while_training_is_an_error_and_so_does_it, every_device, name) {
+  constexpr int launch_failure = 719;  // cudaErrorLaunchFailure
+  try_training(name, "a CUDA call fails",
+               std::make_shared<nth_use>(fault_site::cuda_call, fault{.error = launch_failure}),
+               [](const outcome& how) {
+                 return has_right_bits(how) /* asked again, or an event that nobody needs */ || how.says("cuda");
+               });
+}
+
+BOOST_DATA_TEST_CASE(memory_that_is_refused_to_a_trainer_is_an_error_that_names_it, every_device, name) {
+  const training_file file(600);
+  const auto refused = [&](fault_site site, const char* slab) {
+    const auto faults = std::make_shared<nth_use>(site, fault{.error = name == "host" ? ENOMEM : 2});
+    try_positions({.stage = "training",
+                   .fault = std::string("refused: ") + slab,
+                   .run =
+                       [&](std::int64_t n) {
+                         faults->arm(n);
+                         const outcome how = outcome_of([&] {
+                           run_under_faults(file, name, faults);
+                           return "built";
+                         });
+                         faults->disarm();
+                         return how;
+                       },
+                   .happened = [&] { return faults->happened(); },
+                   .since = [&] { return faults->since(); },
+                   .expected = [&](const outcome& how) { return how.name == "gpu::error" && how.says(slab); },
+                   .afterwards = [&] { run_under_faults(file, name, faults); }});
+  };
+  refused(fault_site::allocate_device, "device slab");
+  if (name != "host") refused(fault_site::allocate_pinned, "pinned slab");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
