@@ -4,6 +4,7 @@ import os
 import pty
 import signal
 import subprocess
+import time
 
 import h5py
 
@@ -70,6 +71,25 @@ class train_runs(program_case):
 
     def test_so_does_the_end_of_its_terminal(self):
         self.check_signal(signal.SIGHUP)
+
+    def test_a_second_signal_ends_it_at_once(self):
+        data, checkpoint = self.make_rows(rows=20000), self.folder / "state.h5"
+        running = self.start_program(
+            "penstock-train", *self.arguments(data, checkpoint, "--epochs", 1000), stdout=subprocess.PIPE
+        )  # fmt: skip
+        while not checkpoint.exists():
+            self.assertIsNone(running.poll())
+            time.sleep(0.01)
+        running.send_signal(signal.SIGSTOP)  # both are there when it goes on
+        running.send_signal(signal.SIGINT)
+        running.send_signal(signal.SIGTERM)
+        running.send_signal(signal.SIGCONT)
+        shown, errors = running.communicate(timeout=100)
+        self.assertIn(running.returncode, (128 + signal.SIGINT, 128 + signal.SIGTERM))
+        self.assertEqual(errors, "")
+        self.assertNotIn("stopped at", shown)
+        # What was saved last is whole.
+        self.run_program("penstock-train", *self.arguments(data, checkpoint, "--epochs", 1, "--resume"))
 
     def test_a_terminal_shows_progress_and_a_file_plain_lines(self):
         arguments = [self.make_rows(rows=20000), "--epochs", 1, "--hidden", "256", "--batch-rows", 32]

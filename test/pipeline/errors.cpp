@@ -271,6 +271,29 @@ BOOST_DATA_TEST_CASE(an_epoch_can_be_left_and_a_pipeline_destroyed_at_any_moment
   }
 }
 
+BOOST_DATA_TEST_CASE(an_epoch_left_early_costs_no_more_than_the_blocks_in_flight, every_device, name) {
+  const small_file file(20000, 64);
+  for (const int leave : {0, 1, 5, 20}) {
+    auto pipeline =
+        (pp::read(file.plain()) | pp::transport({.block_bytes = 4096, .slots = 3}) | pp::batched({.rows = 64}))
+            .build(gpu::device::parse(name), small);
+    int seen = 0;
+    for (pp::batch& batch : pipeline.epochs(0, 1)) {
+      BOOST_REQUIRE(batch.valid_rows() > 0);
+      if (seen++ == leave) break;
+    }
+    const pp::pipeline_plan& plan = pipeline.plan();
+    const auto blocks_of = [&](std::uint64_t rows) { return (rows + plan.block_rows - 1) / plan.block_rows + 1; };
+    const std::uint64_t consumed = blocks_of(static_cast<std::uint64_t>(seen) * 64);
+    const std::uint64_t in_flight = plan.slots + plan.images + blocks_of(plan.ring_rows);
+    const auto report = pipeline.report();
+    const auto& read = report.stages.front();
+    BOOST_TEST(read.name == "read");
+    BOOST_TEST(read.blocks <= consumed + in_flight);
+    BOOST_TEST(read.blocks < blocks_of(pipeline.rows()) / 2);  // else it would show nothing
+  }
+}
+
 BOOST_AUTO_TEST_CASE(an_unused_range_and_an_unused_pipeline_are_no_burden) {
   const small_file file(1000, 64);
   auto pipeline = (pp::read(file.plain()) | pp::batched({.rows = 64})).build(gpu::device::host(), small);
