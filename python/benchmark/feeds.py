@@ -21,7 +21,7 @@ def penstock_loader(options, batch, fields=("x", "label")):
     order = ps.Shuffled(seed=1) if options.order == "shuffled" else ps.Sequential()
     memory = {"device_memory": options.device_memory, "pinned_memory": options.pinned_memory}
     device = "host" if options.device == "cpu" else options.device
-    with ps.Loader(source, batch, order=order, device=device, last="drop", **memory) as loader:
+    with ps.Loader(source, batch, order=order, device=device, last="drop", threads=options.threads, **memory) as loader:
         yield loader
 
 

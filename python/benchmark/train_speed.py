@@ -41,6 +41,7 @@ def arguments():
     p.add_argument("--device", default="cuda:0" if torch.cuda.is_available() else "cpu")
     p.add_argument("--device-memory", default="512MiB")
     p.add_argument("--pinned-memory", default="512MiB")
+    p.add_argument("--threads", type=int, default=0, help="of Penstock, that read and decode; 0: chosen")
     p.add_argument("--workers", type=int, default=max(1, len(os.sched_getaffinity(0)) - 1), help="of the DataLoader")
     p.add_argument("--resident-rows", type=int, default=262144)
     p.add_argument("--repeat", type=int, default=5)

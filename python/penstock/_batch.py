@@ -234,7 +234,7 @@ class Batch:
 
     def used_on(self, stream: Any) -> None:
         """Says that work on another CUDA stream uses the rows too: it waits for them now, and they are given back only
-        after it. Takes a stream of torch or CuPy, or a handle."""
+        after it. Takes a stream of torch or CuPy, or a handle; the stream must live until the batch is given back."""
         if self._device[0] == _CUDA:
             self._handle.used_on(stream_handle(stream) or 0)
 
