@@ -3,36 +3,37 @@
 #include "../activation.hpp"
 
 #include <cblas.h>
-#include <tbb/blocked_range2d.h>
+#include <tbb/blocked_range.h>
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace penstock::train::host {
 namespace {
 
-// Tiles near this size keep OpenBLAS's packing a small part of the work, and give a few cores enough to share.
-// Constants: another size is another order of OpenBLAS's own inner blocks, and so other bits.
-constexpr std::size_t tile_rows = 128;
-constexpr std::size_t tile_columns = 256;
-constexpr std::size_t grain = 16;  // extents are multiples of it, as OpenBLAS's kernels like
+/// Multiplications that are worth another thread's turn: some 5 us.
+constexpr std::size_t least_task = 250'000;
 
-/// The extent of each tile where `n` is cut into equal ones of about `wanted`.
-std::size_t extent_of(std::size_t n, std::size_t wanted) {
-  const std::size_t tiles = std::max<std::size_t>(1, (n + wanted - 1) / wanted);
-  return ((n + tiles - 1) / tiles + grain - 1) / grain * grain;
-}
+std::size_t pieces(std::size_t n, std::size_t of) { return (n + of - 1) / of; }
 
 CBLAS_TRANSPOSE transposed(bool t) { return t ? CblasTrans : CblasNoTrans; }
+blasint extent(std::size_t n) { return static_cast<blasint>(n); }
 
-void gemm(const product& p, blasint m, blasint n, const float* a, blasint lda, const float* b, blasint ldb, float* c) {
-  cblas_sgemm(CblasRowMajor, transposed(p.transpose_a), transposed(p.transpose_b), m, n, static_cast<blasint>(p.depth),
-              1, a, lda, b, ldb, p.accumulate ? 1.0f : 0.0f, c, static_cast<blasint>(p.columns));
+/// From one row of a, and of b, to the next, as they lie.
+std::pair<blasint, blasint> strides(const product& p) {
+  return {extent(p.transpose_a ? p.rows : p.depth), extent(p.transpose_b ? p.depth : p.columns)};
 }
-void gemm(const product& p, blasint m, blasint n, const double* a, blasint lda, const double* b, blasint ldb,
-          double* c) {
-  cblas_dgemm(CblasRowMajor, transposed(p.transpose_a), transposed(p.transpose_b), m, n, static_cast<blasint>(p.depth),
-              1, a, lda, b, ldb, p.accumulate ? 1.0 : 0.0, c, static_cast<blasint>(p.columns));
+
+void gemm(const product& p, const tile_shape& of, const float* a, const float* b, bool add, float* c) {
+  const auto [lda, ldb] = strides(p);
+  cblas_sgemm(CblasRowMajor, transposed(p.transpose_a), transposed(p.transpose_b), extent(of.rows), extent(of.columns),
+              extent(of.depth), 1, a, lda, b, ldb, add ? 1.0f : 0.0f, c, extent(p.columns));
+}
+void gemm(const product& p, const tile_shape& of, const double* a, const double* b, bool add, double* c) {
+  const auto [lda, ldb] = strides(p);
+  cblas_dgemm(CblasRowMajor, transposed(p.transpose_a), transposed(p.transpose_b), extent(of.rows), extent(of.columns),
+              extent(of.depth), 1, a, lda, b, ldb, add ? 1.0 : 0.0, c, extent(p.columns));
 }
 
 /// A square tile of a product of 16-bit factors, in float32 on the stack.
@@ -96,23 +97,38 @@ void use_single_threaded_blas() { openblas_set_num_threads(1); }
 
 template <class T>
   requires std::is_floating_point_v<T>
-void multiply(const product& p, const T* a, const T* b, T* c, const T* bias) {
-  const std::size_t m = extent_of(p.rows, tile_rows), n = extent_of(p.columns, tile_columns);
-  const std::size_t lda = p.transpose_a ? p.rows : p.depth, ldb = p.transpose_b ? p.depth : p.columns;
-  const std::size_t down = (p.rows + m - 1) / m, across = (p.columns + n - 1) / n;
+void multiply(const product& p, const tile_shape& tile, const T* a, const T* b, T* c, const T* bias) {
+  const std::size_t down = pieces(p.rows, tile.rows), across = pieces(p.columns, tile.columns);
+  const auto multiply_tile = [&](std::size_t number) {
+    const std::size_t i = number / across * tile.rows, j = number % across * tile.columns;
+    tile_shape part{std::min(tile.rows, p.rows - i), std::min(tile.columns, p.columns - j), 0};
+    T* const to = c + i * p.columns + j;
+    for (std::size_t k = 0; k < p.depth; k += part.depth) {
+      part.depth = std::min(tile.depth, p.depth - k);
+      gemm(p, part, a + (p.transpose_a ? k * p.rows + i : i * p.depth + k),
+           b + (p.transpose_b ? j * p.depth + k : k * p.columns + j), k > 0 || p.accumulate, to);
+    }
+    if (p.bias) finish_tile(p, part.rows, part.columns, to, bias + j);
+  };
+  const std::size_t work = tile.rows * tile.columns * p.depth;
   tbb::parallel_for(
-      std::size_t{0}, down * across,
-      [&](std::size_t tile) {
-        const std::size_t i = tile / across * m, j = tile % across * n;
-        const std::size_t rows = std::min(m, p.rows - i), columns = std::min(n, p.columns - j);
-        gemm(p, static_cast<blasint>(rows), static_cast<blasint>(columns), a + (p.transpose_a ? i : i * lda),
-             static_cast<blasint>(lda), b + (p.transpose_b ? j * ldb : j), static_cast<blasint>(ldb),
-             c + i * p.columns + j);
-        if (p.bias) finish_tile(p, rows, columns, c + i * p.columns + j, bias + j);
+      tbb::blocked_range<std::size_t>(0, down * across, pieces(least_task, work)),
+      [&](const tbb::blocked_range<std::size_t>& tiles) {
+        for (std::size_t tile_number = tiles.begin(); tile_number < tiles.end(); ++tile_number)
+          multiply_tile(tile_number);
       },
       tbb::simple_partitioner{});
 }
 
+template <class T>
+  requires std::is_floating_point_v<T>
+void multiply(const product& p, const T* a, const T* b, T* c, const T* bias) {
+  static const bool unpacked = has_unpacked_kernels(openblas_get_corename());
+  multiply(p, tiles_of(p, sizeof(T), unpacked), a, b, c, bias);
+}
+
+template void multiply(const product&, const tile_shape&, const float*, const float*, float*, const float*);
+template void multiply(const product&, const tile_shape&, const double*, const double*, double*, const double*);
 template void multiply(const product&, const float*, const float*, float*, const float*);
 template void multiply(const product&, const double*, const double*, double*, const double*);
 

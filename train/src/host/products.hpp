@@ -1,13 +1,19 @@
 #pragma once
 
 #include "../backend.hpp"
+#include "tiles.hpp"
 
 #include <type_traits>
 
 namespace penstock::train::host {
 
-/// c = a b on tiles of c whose extents depend on the shape alone, each by a single-threaded OpenBLAS call over the
-/// whole depth: the bits do not depend on how many threads share the tiles. Call inside the arena.
+/// c = a b on tiles of c, by single-threaded OpenBLAS calls: the bits do not depend on how many threads share the
+/// tiles. Call inside the arena.
+template <class T>
+  requires std::is_floating_point_v<T>
+void multiply(const product& what, const tile_shape& tile, const T* a, const T* b, T* c, const T* bias);
+
+/// The same on tiles whose extents depend on the shape, the type and OpenBLAS's kernels for this processor alone.
 template <class T>
   requires std::is_floating_point_v<T>
 void multiply(const product& what, const T* a, const T* b, T* c, const T* bias);
