@@ -163,7 +163,8 @@ std::vector<gpu::event> batch_lease::take_late() {
   return std::move(late_);
 }
 
-/// Rows return in order, and in steps: one event for all batches of a step.
+/// Rows return in order, and in steps: one event for all batches of a step. A stream other than stream_ is marked at
+/// once: whoever gave the batch back may end it.
 void batch_lease::give_back_in_order() {
   const std::size_t batch_rows = on_->parts->batch.rows;
   while (first_lent_ < next_) {
@@ -174,7 +175,7 @@ void batch_lease::give_back_in_order() {
     oldest.others.clear();
     ++first_lent_;
     const std::uint64_t end = first_lent_ * batch_rows;
-    if (end % on_->sizes.quantum_rows != 0 && first_lent_ != run_->plan.batches()) continue;
+    if (others_.empty() && end % on_->sizes.quantum_rows != 0 && first_lent_ != run_->plan.batches()) continue;
     if (on_->parts->batch.poisoned) poison(end);
     others_.push_back(stream_);
     run_->between.release(others_, end);

@@ -68,4 +68,22 @@ BOOST_AUTO_TEST_CASE(rows_are_written_again_only_after_the_stream_of_their_expor
   BOOST_TEST(*s.seen() == 42U);
 }
 
+BOOST_AUTO_TEST_CASE(the_stream_of_an_export_may_end_once_the_batch_was_given_back, test::on_gpu()) {
+  const auto d = test::first_gpu();
+  const small_file file(1000, 64);
+  auto pipeline = build(file, d);
+  const gpu::stream mine(d);
+  std::size_t rows = 0;
+  auto range = pipeline.epochs(0, 3, {.stream = mine.ref()});
+  for (;;) {
+    pp::batch next = range.next();
+    if (!next) break;
+    rows += next.rows();
+    const gpu::stream other(d);
+    auto tensor = pp::shared_batch(std::move(next)).tensor("label", other.ref());
+    tensor.reset();  // the last share
+  }
+  BOOST_TEST(rows == 3000U);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
