@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <type_traits>
 
 namespace penstock::io {
 namespace {
@@ -89,6 +91,13 @@ void describe_filters(dataset_description& d, hid_t creation) {
   }
 }
 
+/// libhdf5 gives what the file says, be it a value of the enumeration or not.
+bool is_never(const H5D_fill_time_t& time) noexcept {
+  std::underlying_type_t<H5D_fill_time_t> number{};
+  std::memcpy(&number, &time, sizeof number);
+  return number == H5D_FILL_TIME_NEVER;
+}
+
 void describe_fill(dataset_description& d, hid_t creation) {
   if (!d.value.element || d.value.labels) return;
   d.fill_value.assign(d.value.bytes, std::byte{});
@@ -96,7 +105,7 @@ void describe_fill(dataset_description& d, hid_t creation) {
   H5D_fill_time_t time = H5D_FILL_TIME_IFSET;
   H5Pget_fill_time(creation, &time);
   if (H5Pfill_value_defined(creation, &status) < 0) status = H5D_FILL_VALUE_DEFAULT;
-  if (time == H5D_FILL_TIME_NEVER)
+  if (is_never(time))
     d.fill = fill_kind::zero;
   else if (status == H5D_FILL_VALUE_UNDEFINED)
     d.fill = fill_kind::undefined;

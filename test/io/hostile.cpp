@@ -111,6 +111,20 @@ BOOST_AUTO_TEST_CASE(szip_blocks_of_odd_length_are_refused_before_libaec_sees_th
   BOOST_TEST(!all.front().unreadable.empty());
 }
 
+/// Found by fuzzing: libhdf5 hands on what the file says, which need be no value of its enumeration.
+BOOST_AUTO_TEST_CASE(a_time_of_filling_that_there_is_not_is_none) {
+  const auto file = made_folder() / "odd_fill_time.h5";
+  penstock::test::run_python(
+      "import h5py, numpy\nwith h5py.File('" + file.string() +
+      "', 'w') as f:\n  f.create_dataset('x', data=numpy.arange(12, dtype='u2').reshape(4, 3))\nb = open('" +
+      file.string() + "', 'rb').read()\nwas = bytes([2, 2, 2, 1])\nassert b.count(was) == 1\nopen('" + file.string() +
+      "', 'wb').write(b.replace(was, bytes([2, 2, 255, 1])))\n");
+  const io::row_reader reader({{.file = file, .dataset = "/x"}});
+  std::vector<std::uint16_t> rows(6);
+  reader.read(2, 2, std::as_writable_bytes(std::span(rows)));
+  BOOST_TEST(rows == (std::vector<std::uint16_t>{6, 7, 8, 9, 10, 11}), boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(a_dataset_of_which_almost_nothing_is_stored_is_read_wherever_one_looks) {
   for (const std::string name : {"/nothing", "/a_little"}) {
     const io::row_reader reader({{.file = made_folder() / "sparse.h5", .dataset = name}});
