@@ -29,15 +29,16 @@ class train(program_case):
             x = file["x"][:]
             file["y"] = numpy.stack([x[:, 0] - 2 * x[:, 1], x.sum(1)], 1)
         results = self.folder / "results.json"
-        done = self.run_program(
-            "penstock-train", path, "--y", "/y", "--test-x", "/x", "--test-y", "/y", "--loss", "huber", "--epochs", 10,
-            "--batch-rows", 64,
-            "--hidden", "64", "--activation", "gelu", "--layer-norm", "--lr", "0.01", "--json", results
-        )  # fmt: skip
-        rmse = json.loads(results.read_text())["test_rmse"]
-        self.assertIn(f"test RMSE {rmse:.4f}", done.stdout)
-        with h5py.File(path) as file:
-            self.assertLess(rmse, 0.2 * file["y"][:].std())
+        for loss in "huber", "mse":
+            done = self.run_program(
+                "penstock-train", path, "--y", "/y", "--test-x", "/x", "--test-y", "/y", "--loss", loss, "--epochs", 10,
+                "--batch-rows", 64,
+                "--hidden", "64", "--activation", "gelu", "--layer-norm", "--lr", "0.01", "--json", results
+            )  # fmt: skip
+            rmse = json.loads(results.read_text())["test_rmse"]
+            self.assertIn(f"test RMSE {rmse:.4f}", done.stdout)
+            with h5py.File(path) as file:
+                self.assertLess(rmse, 0.2 * file["y"][:].std(), loss)
 
     def test_a_budget_too_small_shows_what_was_asked_for_and_what_would_do(self):
         path = self.make_rows(rows=2000)
@@ -79,11 +80,28 @@ class train(program_case):
             read = json.loads(results.read_text())
             return [epoch["loss"] for epoch in read["epochs"]], read["plan"]["device_bytes"]
         losses, device_bytes = outcome()
-        for levers in ("--offload", "optimizer"), ("--offload", "activations"), ("--offload", "optimizer,activations"):
+        for levers in ("--offload", "optimizer"), ("--offload", "activations"), ("--offload", "optimizer,activations"), \
+                ("--recompute", 2), ("--recompute", 2, "--offload", "optimizer,activations"):  # fmt: skip
             with_levers, less_bytes = outcome(*levers)
             self.assertEqual(with_levers, losses)
             self.assertLess(less_bytes, device_bytes)
         self.assert_one_line(self.run_program("penstock-train", path, "--offload", "weights", expect=2), "--offload")
+
+    def test_narrow_arithmetic_learns_alike_and_takes_less(self):
+        path, results = self.make_rows(rows=1000), self.folder / "results.json"
+        def outcome(precision):
+            self.run_program("penstock-train", path, "--hidden", "64", "--epochs", 2, "--device", "host", "--json", results,
+                             "--precision", precision)  # fmt: skip
+            read = json.loads(results.read_text())
+            activations = sum(i["bytes"] for i in read["plan"]["items"] if i["name"].startswith("train: activations"))
+            return read["epochs"][-1]["loss"], activations
+        loss, activations = outcome("float32")
+        for narrow in "bf16", "fp16":
+            other, bytes = outcome(narrow)
+            self.assertAlmostEqual(other, loss, delta=0.01 * loss)
+            self.assertEqual(2 * bytes, activations)
+        refused = self.run_program("penstock-train", path, "--precision", "tf32", "--device", "host", expect=2)
+        self.assert_one_line(refused, "tf32", "host")
 
     def test_bad_input_is_one_line(self):
         path = self.make_rows(rows=100)
