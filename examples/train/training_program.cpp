@@ -61,9 +61,10 @@ void training_program::prepare(std::stop_token stop) {
     std::fflush(stdout);
     return;
   }
-  trainer_.resume(options_.checkpoint);
+  const std::string difference = trainer_.resume(options_.checkpoint);
   const train::position& at = trainer_.position();
   fmt::print("resumed from {}: epoch {}, batch {}\n", options_.checkpoint, at.epoch + 1, at.next_batch);
+  if (!difference.empty()) fmt::print("not to the bits of a run without a stop: {}\n", difference);
   prepared_ = true;
   open_log(true);
   if (!run_.testing) return;

@@ -3,9 +3,13 @@
 #include "gpu.hpp"
 #include "output_ring.hpp"
 #include "piece_ring.hpp"
+#include "training_file.hpp"
 
 #include <boost/test/unit_test.hpp>
 
+#include <penstock/train/error.hpp>
+
+#include <atomic>
 #include <string_view>
 
 using namespace penstock;
@@ -185,6 +189,62 @@ BOOST_AUTO_TEST_CASE(steps_on_cuda_have_the_same_bits_wherever_state_and_activat
   train::stage_options options = wide();
   options.rows = rows;
   compare_with_all_on_the_device(device, options);
+}
+
+/// Fails at the copy with this number, counted from when it is armed.
+struct failing_copy final : fault_injector {
+  std::atomic<int> left{-1};
+  fault before(fault_site site, std::string_view what, std::uint64_t, std::size_t) override {
+    fault f;
+    if (site == fault_site::cuda_call && what == "cudaMemcpyAsync" && left >= 0 && left-- == 0) f.error = 1;
+    return f;
+  }
+};
+
+BOOST_AUTO_TEST_CASE(parameters_that_an_update_left_halfway_are_not_used_until_all_state_is_written_anew) {
+  const auto copies = std::make_shared<failing_copy>();
+  const gpu::stream stream(gpu::device::host(), false, copies);
+  train::stage_options options = wide();
+  options.offload = {.optimizer = true, .ring_bytes = 64_KiB};
+  train::stage stage(stream, options,
+                     std::make_shared<gpu::memory>(stream.device(), train::plan(stream.device(), options)));
+  const rows_of<float> data(128, 256, 256);
+  const auto step = [&] {
+    stage.accumulate(data.x.data(), data.labels.data(), 128, 128);
+    stage.update(0.01);
+  };
+  const auto state = [&] { return test::weights_of(stage); };
+  step();
+  const auto saved = state();
+  step();
+  const auto expected = state();
+
+  const auto restore = [&] {
+    const float* from = saved.data();
+    for (const train::state_item& item : stage.state()) {
+      std::size_t count = 1;
+      for (const auto extent : item.shape) count *= extent;
+      stage.write_state(item, 0, reinterpret_cast<const std::byte*>(from), count * sizeof(float));
+      from += count;
+    }
+    stage.set_steps(1);
+  };
+  restore();
+  stage.accumulate(data.x.data(), data.labels.data(), 128, 128);
+  copies->left = 21;
+  BOOST_CHECK_THROW(stage.update(0.01), gpu::error);
+  copies->left = -1;
+  const auto torn = [](const train::error& e) { return std::string(e.what()).find("midway") != std::string::npos; };
+  BOOST_CHECK_EXCEPTION(stage.accumulate(data.x.data(), data.labels.data(), 128, 128), train::error, torn);
+  BOOST_CHECK_EXCEPTION(stage.evaluate(data.x.data(), data.labels.data(), 128, 128), train::error, torn);
+  BOOST_CHECK_EXCEPTION(stage.update(0.01), train::error, torn);
+  BOOST_CHECK_EXCEPTION(state(), train::error, torn);
+  stage.write_state(stage.state()[0], 0, reinterpret_cast<const std::byte*>(saved.data()), sizeof(float));
+  stage.set_steps(1);
+  BOOST_CHECK_EXCEPTION(state(), train::error, torn);
+  restore();
+  step();
+  BOOST_TEST(test::same_bits<float>(state(), expected));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -229,17 +229,7 @@ struct pair_run {
         }()),
         trainer(stream, options, planned.memory) {}
 
-  std::vector<float> weights() {
-    std::vector<float> all;
-    for (const train::state_item& item : trainer.stage().state()) {
-      std::size_t count = 1;
-      for (const auto extent : item.shape) count *= extent;
-      all.resize(all.size() + count);
-      trainer.stage().read_state(item, 0, reinterpret_cast<std::byte*>(&all[all.size() - count]),
-                                 count * sizeof(float));
-    }
-    return all;
-  }
+  std::vector<float> weights() { return test::weights_of(trainer.stage()); }
 };
 
 }  // namespace

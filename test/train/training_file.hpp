@@ -74,6 +74,18 @@ inline train::trainer_options small_trainer(std::size_t batch_rows = 64, std::si
           .check_every = 2};
 }
 
+/// All state of a stage of float32: weights, biases and moments.
+inline std::vector<float> weights_of(train::stage& stage) {
+  std::vector<float> all;
+  for (const train::state_item& item : stage.state()) {
+    std::size_t count = 1;
+    for (const auto extent : item.shape) count *= extent;
+    all.resize(all.size() + count);
+    stage.read_state(item, 0, reinterpret_cast<std::byte*>(&all[all.size() - count]), count * sizeof(float));
+  }
+  return all;
+}
+
 /// A trainer with its pipelines in one planned memory.
 struct training_run {
   std::optional<gpu::stream> stream;
@@ -91,17 +103,7 @@ struct training_run {
         }()),
         trainer(*stream, options, planned.memory) {}
 
-  std::vector<float> weights() {
-    std::vector<float> all;
-    for (const train::state_item& item : trainer.stage().state()) {
-      std::size_t count = 1;
-      for (const auto extent : item.shape) count *= extent;
-      all.resize(all.size() + count);
-      trainer.stage().read_state(item, 0, reinterpret_cast<std::byte*>(&all[all.size() - count]),
-                                 count * sizeof(float));
-    }
-    return all;
-  }
+  std::vector<float> weights() { return weights_of(trainer.stage()); }
 };
 
 }  // namespace penstock::test

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 
 namespace penstock::train {
 
@@ -90,6 +91,12 @@ class backend {
 
   /// What may run beside what was asked for after it is done before what is asked for next.
   virtual void join() = 0;
+
+  /// The algorithms that a library chose for products so far, as a text for checkpoints; empty where there is no
+  /// choice.
+  virtual std::string algorithms() const { return {}; }
+  /// From now on products have these algorithms. Gives why they do not, in a sentence; empty where they do.
+  virtual std::string set_algorithms(const std::string& chosen) = 0;
 
   /// The sum of squares of the gradients to the state, over norm_pieces pieces in a fixed order.
   virtual void square_gradients(std::size_t count, const T* gradients, double* piece_sums, step_state* state) = 0;

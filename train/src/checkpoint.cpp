@@ -306,7 +306,8 @@ void save_checkpoint(const std::filesystem::path& file, learner& from, const tra
                      {"steps", now.steps},
                      {"skipped", now.skipped},
                      {"loss_scale", now.loss_scale},
-                     {"clean_steps", now.clean_steps}};
+                     {"clean_steps", now.clean_steps},
+                     {"algorithms", from.algorithms()}};
   if (from.stage() != nullptr) attributes.update(describe(options.stage));
   if (const pair_options& pair = options.stage.model.pair; pair.join != join::none)
     attributes["pair"] = {{"join", std::string(name_of(pair.join))},
@@ -319,7 +320,7 @@ void save_checkpoint(const std::filesystem::path& file, learner& from, const tra
   to.commit_sealed();
 }
 
-position load_checkpoint(const std::filesystem::path& file, learner& to, const trainer_options& options) {
+resumed_run load_checkpoint(const std::filesystem::path& file, learner& to, const trainer_options& options) {
   const json there = read_attributes(file);
   try {
     check_identity(file, there, to, options);
@@ -344,7 +345,7 @@ position load_checkpoint(const std::filesystem::path& file, learner& to, const t
                    });
     to.set_normalisation(statistics);
     to.set_progress(progress);
-    return at;
+    return {at, to.set_algorithms(there.value("algorithms", std::string()))};
   } catch (const json::exception&) {
     refuse(file, lacks_a_value);
   }

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace penstock::train {
@@ -23,6 +24,11 @@ using item_writer =
     std::function<void(const state_item&, std::size_t offset, const std::byte* from, std::size_t bytes)>;
 input_statistics load_weights(const std::filesystem::path& file, const mlp_options& model,
                               const std::vector<state_item>& items, const item_writer& write);
-position load_checkpoint(const std::filesystem::path& file, learner& to, const trainer_options& options);
+/// Where the run stands, and why it will not give the bits of the one that was not stopped (empty: it will).
+struct resumed_run {
+  position at;
+  std::string difference;
+};
+resumed_run load_checkpoint(const std::filesystem::path& file, learner& to, const trainer_options& options);
 
 }  // namespace penstock::train

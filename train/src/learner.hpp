@@ -38,6 +38,10 @@ class learner {
   virtual input_statistics normalisation() const = 0;
   virtual void set_normalisation(const input_statistics& statistics) = 0;
 
+  /// Of products; see stage.
+  virtual std::string algorithms() const { return {}; }
+  virtual std::string set_algorithms(const std::string&) { return {}; }
+
   /// Null where the model is the user's.
   virtual train::stage* stage() noexcept = 0;
   /// Of the user's model; empty where it is the stage.

@@ -1,11 +1,10 @@
 // Losses, once for both devices: a build without CUDA compiles this file as C++.
 #include "score_rows.hpp"
 
-#include "binary_loss.hpp"
 #include "distance_loss.hpp"
 #include "for_each_row.hpp"
-#include "margin_loss.hpp"
 #include "softmax_loss.hpp"
+#include "yes_no_loss.hpp"
 
 namespace penstock::train {
 namespace {
@@ -71,13 +70,14 @@ void visit_loss(const planned_loss<arithmetic<S>>& planned, F&& f) {
     return f(softmax_loss<S>{planned.width, static_cast<T>(softmax->label_smoothing), planned.class_weights,
                              planned.top_k, planned.confusion});
   if (const auto* binary = std::get_if<binary_cross_entropy>(&planned.options))
-    return f(binary_loss<S>{planned.width, static_cast<T>(binary->positive_weight), planned.confusion});
+    return f(yes_no_loss<S, sigmoid_entropy<T>>{
+        planned.width, {static_cast<T>(binary->positive_weight)}, planned.confusion});
   if (const auto* o = std::get_if<huber>(&planned.options))
     return f(distance_loss<S, huber_distance<T>>{planned.width, {static_cast<T>(o->delta)}});
   if (const auto* o = std::get_if<pairwise_ranking>(&planned.options)) {
     // The logistic loss of a lead is the cross-entropy of its sigmoid.
-    if (o->margin == 0) return f(binary_loss<S>{planned.width, T(1), planned.confusion});
-    return f(margin_loss<S>{planned.width, static_cast<T>(o->margin), planned.confusion});
+    if (o->margin == 0) return f(yes_no_loss<S, sigmoid_entropy<T>>{planned.width, {T(1)}, planned.confusion});
+    return f(yes_no_loss<S, missed_margin<T>>{planned.width, {static_cast<T>(o->margin)}, planned.confusion});
   }
   f(distance_loss<S, squared_distance<T>>{planned.width, {}});
 }

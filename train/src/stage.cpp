@@ -2,6 +2,8 @@
 
 #include "stage_impl.hpp"
 
+#include <penstock/train/error.hpp>
+
 #include <fmt/format.h>
 
 #include <cmath>
@@ -9,6 +11,14 @@
 
 namespace penstock::train {
 namespace {
+
+/// What an update that ended midway has left is none of a model.
+void refuse_torn(const stage::impl& s) {
+  if (s.torn)
+    throw error(
+        "an update of the parameters failed midway, and some of them are those of the next step; resume from the "
+        "last checkpoint");
+}
 
 void check_rows(const stage_options& options, const batch_rows& batch) {
   if (batch.rows > options.rows || batch.valid_rows > batch.rows)
@@ -23,6 +33,16 @@ void check(const stage_options& options, const batch_rows& batch) {
   if ((batch.x2 != nullptr) != (sides(options.model) == 2))
     throw std::invalid_argument(batch.x2 != nullptr ? "the model has one input, and there are rows of a second one"
                                                     : "the model has two inputs, and there is no second one");
+}
+
+std::size_t bytes_of(const std::vector<state_item>& items) {
+  std::size_t all = 0;
+  for (const state_item& item : items) {
+    std::size_t bytes = size_of(item.element);
+    for (const std::uint64_t extent : item.shape) bytes *= extent;
+    all += bytes;
+  }
+  return all;
 }
 
 std::unique_ptr<stage::impl> make_impl(gpu::stream_ref stream, const stage_options& options,
@@ -44,12 +64,14 @@ stage::~stage() = default;
 
 void stage::accumulate(const batch_rows& batch) {
   if (batch.rows == 0) return;
+  refuse_torn(*impl_);
   check(impl_->options, batch);
   impl_->pass(batch, true);
 }
 
 void stage::evaluate(const batch_rows& batch) {
   if (batch.rows == 0) return;
+  refuse_torn(*impl_);
   check(impl_->options, batch);
   impl_->pass(batch, false);
 }
@@ -64,7 +86,10 @@ confusion_matrix stage::confusion() {
   return result;
 }
 
-void stage::update(double learning_rate) { impl_->update(learning_rate); }
+void stage::update(double learning_rate) {
+  refuse_torn(*impl_);
+  impl_->update(learning_rate);
+}
 void stage::discard() { impl_->discard(); }
 void stage::reset(const metrics& start) {
   impl_->reset(start);
@@ -118,15 +143,18 @@ const input_statistics& stage::normalisation() const noexcept { return impl_->no
 const std::vector<state_item>& stage::state() const noexcept { return impl_->items; }
 
 void stage::read_state(const state_item& item, std::size_t offset, std::byte* to, std::size_t bytes) {
+  refuse_torn(*impl_);
   impl_->read(item.data + offset, to, bytes);
 }
 
 void stage::write_state(const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes) {
   impl_->write(item.data + offset, from, bytes);
   impl_->changed();
+  impl_->mended_bytes += bytes;
 }
 
 void stage::set_steps(std::uint64_t steps, std::uint64_t skipped) {
+  if (impl_->torn && impl_->mended_bytes >= bytes_of(impl_->items)) impl_->torn = false;
   step_state now = impl_->read_step_state();
   now.progress.steps = steps;
   now.progress.skipped = skipped;
@@ -139,6 +167,9 @@ void stage::set_loss_scale(double scale, std::uint64_t clean_steps) {
   now.progress.clean_steps = clean_steps;
   impl_->write(reinterpret_cast<std::byte*>(impl_->state), reinterpret_cast<const std::byte*>(&now), sizeof now);
 }
+
+std::string stage::algorithms() const { return impl_->algorithms(); }
+std::string stage::set_algorithms(const std::string& chosen) { return impl_->set_algorithms(chosen); }
 
 const stage_options& stage::options() const noexcept { return impl_->options; }
 gpu::stream_ref stage::stream() const noexcept { return impl_->stream; }

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace penstock::train {
@@ -23,6 +24,8 @@ struct stage::impl {
   /// The parameters were written from outside.
   virtual void changed() noexcept = 0;
   virtual void observe(const batch_rows& batch) = 0;
+  virtual std::string algorithms() const = 0;
+  virtual std::string set_algorithms(const std::string& chosen) = 0;
   virtual void set_normalisation(const input_statistics& statistics) = 0;
 
   impl(gpu::stream_ref s, const stage_options& o, std::shared_ptr<gpu::memory> m)
@@ -74,6 +77,8 @@ struct stage::impl {
   gpu::event arrived;
   bool asked = false;
   train::progress latest;
+  bool torn = false;  // an update ended midway; what of the state was written since
+  std::size_t mended_bytes = 0;
 };
 
 /// The stage whose activations are of type S.

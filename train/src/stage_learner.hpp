@@ -40,6 +40,9 @@ class stage_learner final : public learner {
   input_statistics normalisation() const override { return stage_.normalisation(); }
   void set_normalisation(const input_statistics& statistics) override { stage_.set_normalisation(statistics); }
 
+  std::string algorithms() const override { return stage_.algorithms(); }
+  std::string set_algorithms(const std::string& chosen) override { return stage_.set_algorithms(chosen); }
+
   train::stage* stage() noexcept override { return &stage_; }
   std::string name() const override { return {}; }
 

@@ -260,8 +260,7 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
     model_->discard();  // of a step that has begun; it is done again
     stopped = true;
   } catch (...) {
-    model_->discard();
-    position_.training = model_->progress().at_step;
+    forget_step();
     throw;
   }
   note(model_->progress());
@@ -272,6 +271,15 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
     position_ = {.epoch = position_.epoch + 1, .last = done.training, .judged = position_.judged, .source = source};
   if (watch) watch(done);
   return done;
+}
+
+/// Of a step that ended with an error. A device that fails for good fails here too: the first error is what counts.
+void trainer::forget_step() {
+  try {
+    model_->discard();
+    position_.training = model_->progress().at_step;
+  } catch (const penstock::error&) {
+  }
 }
 
 metrics trainer::evaluate(pipeline::pipeline& testing, std::stop_token stop) {
@@ -301,9 +309,11 @@ void trainer::save(const std::filesystem::path& file, fault_seam faults) {
   save_checkpoint(file, *model_, options_, position_, std::move(faults));
 }
 
-void trainer::resume(const std::filesystem::path& file) {
-  position_ = load_checkpoint(file, *model_, options_);
+std::string trainer::resume(const std::filesystem::path& file) {
+  resumed_run there = load_checkpoint(file, *model_, options_);
+  position_ = std::move(there.at);
   resumed_ = true;
+  return there.difference;
 }
 
 }  // namespace penstock::train

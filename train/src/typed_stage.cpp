@@ -76,16 +76,20 @@ class typed_stage final : public stage::impl {
                      .scaled = options.precision == precision::fp16};
     if (const auto* o = std::get_if<adamw>(&options.optimizer)) rule.beta1 = o->beta1, rule.beta2 = o->beta2;
     const auto work = [&] {
+      backend_->join();
       if (norm_sums_ != nullptr)
         backend_->square_gradients(network_.parameters(), network_.gradient_data(), norm_sums_, state);
+      torn = true;
+      mended_bytes = 0;
       backend_->begin_update(rule, state);
       if (offloaded_)
         offloaded_->update(std::cref(optimize_));
       else
         optimize_(0, network_.parameters(), first_, second_);
+      torn = false;
     };
+    accumulated_ = false;  // whatever comes of it, the next pass sets the gradients
     backend_->run(std::cref(work));
-    accumulated_ = false;
   }
 
   void discard() override {
@@ -115,6 +119,12 @@ class typed_stage final : public stage::impl {
                              static_cast<const T*>(batch.weights)};
     const auto work = [&] { backend_->observe(rows, n, {sums.data(), sums.data() + n, sums.data() + 2 * n}, state); };
     backend_->run(std::cref(work));
+  }
+
+  std::string algorithms() const override { return backend_->algorithms(); }
+  std::string set_algorithms(const std::string& chosen) override {
+    stream.synchronize();  // what was recorded with others may still run
+    return backend_->set_algorithms(chosen);
   }
 
   void set_normalisation(const input_statistics& to) override {

@@ -10,9 +10,14 @@
 
 #include <penstock/gpu/ledger.hpp>
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
+#include <string>
+#include <string_view>
 
 namespace penstock::train {
 namespace {
@@ -27,7 +32,7 @@ class cuda_backend final : public backend<S> {
         ordinal_(stream.device().ordinal()),
         column_sums_(reinterpret_cast<T*>(memory.column_sums.data())),
         products_(made_on(ordinal_, arithmetic, first_half(memory.workspace))),
-        beside_(stream.device()),
+        beside_(stream.device(), false, {fault_seam(), stream.faults()}),
         products_beside_(made_on(ordinal_, arithmetic, second_half(memory.workspace))),
         forked_(stream.device()),
         joined_(stream.device()) {}
@@ -77,6 +82,31 @@ class cuda_backend final : public backend<S> {
     joined_.record(beside_);
     joined_.hold(stream_);
     beside_works_ = false;
+  }
+  /// The card and the library in a line, and one for each product: of one stream, an empty line, of the other.
+  std::string algorithms() const override {
+    return fmt::format("{}\n{}\n{}", cuda::products_of(stream_.device()), to_text(products_.chosen()),
+                       to_text(products_beside_.chosen()));
+  }
+  std::string set_algorithms(const std::string& chosen) override {
+    const std::string here = cuda::products_of(stream_.device());
+    const std::size_t first = std::min(chosen.find('\n'), chosen.size());
+    const std::string there = chosen.substr(0, first);
+    if (there.empty()) return fmt::format("algorithms of products are chosen afresh on {}: none are kept", here);
+    if (there != here)
+      return fmt::format("algorithms of products are chosen afresh on {}: they were on {}", here, there);
+    // An empty line ends the first list, and follows the card's at once where that is empty.
+    const std::size_t middle = chosen.find("\n\n", first);
+    const std::string_view text = chosen;
+    const auto of_stream = cuda::parse_algorithms(
+        middle == first || middle == std::string::npos ? std::string_view() : text.substr(first + 1, middle - first));
+    const auto beside = cuda::parse_algorithms(middle == std::string::npos ? "?" : text.substr(middle + 2));
+    if (!of_stream || !beside) return "algorithms of products are chosen afresh: those kept cannot be read";
+    const cuda::current_device current(ordinal_);
+    products_.choose(*of_stream);
+    products_beside_.choose(*beside);
+    graphs_ = {};  // they were recorded with the algorithms before
+    return {};
   }
   void square_gradients(std::size_t count, const T* gradients, double* piece_sums, step_state* state) override {
     cuda::square_gradients(stream_.native(), count, gradients, piece_sums, state);

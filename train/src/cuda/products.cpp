@@ -1,5 +1,7 @@
 #include "products.hpp"
 
+#include "check.hpp"
+
 #include <penstock/gpu/error.hpp>
 #include <penstock/handle.hpp>
 
@@ -8,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <type_traits>
 
@@ -55,6 +58,19 @@ struct placed_product {
   friend auto operator<=>(const placed_product&, const placed_product&) = default;
 };
 
+static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof(chosen_algorithm::algorithm));
+
+chosen_algorithm named(const placed_product& p, const cublasLtMatmulAlgo_t& algorithm) {
+  const product& w = p.what;
+  const auto flag = [](bool set, unsigned place) { return std::uint64_t{set} << place; };
+  chosen_algorithm name{.product = {w.rows, w.columns, w.depth,
+                                    flag(w.transpose_a, 0) | flag(w.transpose_b, 1) | flag(w.accumulate, 2) |
+                                        flag(w.bias, 3) | flag(w.gradient, 4),
+                                    static_cast<std::uint64_t>(w.activation), p.a, p.b, p.c}};
+  std::memcpy(name.algorithm.data(), &algorithm, sizeof algorithm);
+  return name;
+}
+
 struct prepared {
   lt_description description;
   lt_layout left, right, out;  // cuBLASLt's A, B and C = D, all by columns
@@ -80,6 +96,12 @@ cublasLtEpilogue_t epilogue_of(const product& p) {
 
 }  // namespace
 
+std::string products_of(gpu::device d) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, d.ordinal()), "asking for a device's name");
+  return fmt::format("{}, cuBLASLt {}", properties.name, cublasLtGetVersion());
+}
+
 void require_tensor_cores(gpu::device d, precision arithmetic) {
   int major = 0;
   const cudaError_t code = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, d.ordinal());
@@ -97,6 +119,7 @@ struct products<S>::impl {
   std::span<std::byte> workspace;
   precision rounding;
   std::map<placed_product, prepared> known;
+  std::vector<chosen_algorithm> wanted;  // of a checkpoint
 
   impl(std::span<std::byte> space, precision p) : workspace(space), rounding(p) {
     cublasLtHandle_t native = nullptr;
@@ -120,8 +143,22 @@ struct products<S>::impl {
     made.right = p.transpose_a ? make_layout(data_type<S>, p.rows, p.depth, p.rows)
                                : make_layout(data_type<S>, p.depth, p.rows, p.depth);
     made.out = make_layout(p.gradient ? data_type<T> : data_type<S>, p.columns, p.rows, p.columns);
-    made.algorithm = choose(made, placed);
+    if (!take_wanted(made, placed)) made.algorithm = choose(made, placed);
     return made;
+  }
+
+  /// False where no algorithm is wanted, or it is none for this product and workspace.
+  bool take_wanted(prepared& made, const placed_product& placed) const {
+    const chosen_algorithm name = named(placed, {});
+    const auto there = std::find_if(wanted.begin(), wanted.end(),
+                                    [&](const chosen_algorithm& each) { return each.product == name.product; });
+    if (there == wanted.end()) return false;
+    std::memcpy(&made.algorithm, there->algorithm.data(), sizeof made.algorithm);
+    cublasLtMatmulHeuristicResult_t found{};
+    return cublasLtMatmulAlgoCheck(lt.native(), made.description.native(), made.left.native(), made.right.native(),
+                                   made.out.native(), made.out.native(), &made.algorithm,
+                                   &found) == CUBLAS_STATUS_SUCCESS &&
+           found.workspaceSize <= workspace.size();
   }
 
   cublasLtMatmulAlgo_t choose(const prepared& made, const placed_product& placed) {
@@ -187,6 +224,19 @@ void products<S>::multiply(cudaStream_t stream, const product& what, const S* a,
                        c, p.out.native(), c, p.out.native(), &p.algorithm, self.workspace.data(), self.workspace.size(),
                        stream),
         "a matrix product");
+}
+
+template <class S>
+std::vector<chosen_algorithm> products<S>::chosen() const {
+  std::vector<chosen_algorithm> all;
+  for (const auto& [placed, made] : impl_->known) all.push_back(named(placed, made.algorithm));
+  return all;
+}
+
+template <class S>
+void products<S>::choose(const std::vector<chosen_algorithm>& chosen) {
+  impl_->wanted = chosen;
+  impl_->known.clear();
 }
 
 template class products<float>;

@@ -1,16 +1,22 @@
 #pragma once
 
 #include "../backend.hpp"
+#include "chosen_algorithms.hpp"
 
 #include <cuda_runtime_api.h>
 
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace penstock::train::cuda {
 
 /// Throws gpu::error where the device has no tensor cores for `arithmetic`.
 void require_tensor_cores(gpu::device d, precision arithmetic);
+
+/// The card and the library's version, on which the bits of a product depend beside its algorithm.
+std::string products_of(gpu::device d);
 
 /// Matrix products through cuBLASLt with a workspace of the plan's. The algorithm of each shape is chosen once, among
 /// those that give the same bits every time; descriptors are made then, and later calls allocate nothing.
@@ -22,6 +28,12 @@ class products {
   ~products();
   /// c and bias are of type S, or for what.gradient in its arithmetic.
   void multiply(cudaStream_t stream, const product& what, const S* a, const S* b, void* c, const S* bias);
+
+  /// What was chosen so far.
+  std::vector<chosen_algorithm> chosen() const;
+  /// From now on products have these algorithms, as far as they are named and fit the workspace, and others are chosen
+  /// afresh.
+  void choose(const std::vector<chosen_algorithm>& chosen);
 
  private:
   struct impl;

@@ -52,6 +52,9 @@ class host_backend final : public backend<S> {
     host::add_scores(scores, gradient, *state);
   }
   void join() override {}
+  std::string set_algorithms(const std::string& chosen) override {
+    return chosen.empty() ? "" : "products were chosen on another device, and their sums have another order here";
+  }
   void square_gradients(std::size_t count, const T* gradients, double* piece_sums, step_state* state) override {
     host::square_gradients(count, gradients, piece_sums, *state);
   }

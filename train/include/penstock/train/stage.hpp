@@ -149,7 +149,8 @@ class stage {
     accumulate({.x = x, .targets = targets, .rows = rows, .valid_rows = valid_rows, .first_row = first_row});
   }
   /// One step of the optimizer with the accumulated gradients divided by the weight of the rows that they were summed
-  /// over: their number, unless rows or classes have weights.
+  /// over: their number, unless rows or classes have weights. Where it throws midway (offloaded moments pass piece by
+  /// piece), train::error comes of every later use of the parameters, until all state is written anew.
   void update(double learning_rate);
   /// Forgets gradients accumulated since the last update(), and their metrics.
   void discard();
@@ -188,10 +189,17 @@ class stage {
   /// Copies state to and from the host through planned pinned memory; both block. `bytes` is the item's size.
   void read_state(const state_item& item, std::size_t offset, std::byte* to, std::size_t bytes);
   void write_state(const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes);
-  /// Sets the number of steps made, which AdamW's correction depends on.
+  /// Sets the number of steps made, which AdamW's correction depends on: comes last where all state is written.
   void set_steps(std::uint64_t steps, std::uint64_t skipped = 0);
   /// Sets the loss scale of fp16, and the steps since it last changed.
   void set_loss_scale(double scale, std::uint64_t clean_steps = 0);
+
+  /// The algorithms of matrix products that the device's library has chosen so far, with the card and the library's
+  /// version: a text for checkpoints. Empty on the host, where there is no choice.
+  std::string algorithms() const;
+  /// Takes these algorithms from now on. Gives why bits will differ from those of the run that they are of, in a
+  /// sentence; empty where they will not. Blocks.
+  std::string set_algorithms(const std::string& chosen);
 
   const stage_options& options() const noexcept;
   gpu::stream_ref stream() const noexcept;

@@ -71,7 +71,8 @@ class_labels labels_of(const std::filesystem::path& checkpoint);
 
 /// The training loop: takes batches of pipelines through a stage, or a model of yours, epoch by epoch, and keeps its
 /// place. What it meets (a loss that is not finite, a target that the loss does not take, a pipeline's error) ends it
-/// with an exception; a checkpoint of its last whole step can be saved then. Not thread-safe.
+/// with an exception; a checkpoint of its last whole step can be saved then, unless an update failed midway, which
+/// save() says. Not thread-safe.
 class trainer {
  public:
   using observer = std::function<void(const epoch_progress&)>;
@@ -109,8 +110,9 @@ class trainer {
   void save(const std::filesystem::path& file, fault_seam faults = {});
   /// Goes on from a checkpoint as if it had never stopped. Throws io::error, and train::error that names both sides
   /// where the checkpoint is of another model, optimizer, seed or step size, or is damaged (it carries checksums);
-  /// nothing is changed then.
-  void resume(const std::filesystem::path& file);
+  /// nothing is changed then. Gives why it will not have the bits of the run that was not stopped, in a sentence:
+  /// another device or another version of its library, which chooses other algorithms. Empty: it will.
+  std::string resume(const std::filesystem::path& file);
 
   const trainer_options& options() const noexcept { return options_; }
   const train::position& position() const noexcept { return position_; }
@@ -124,6 +126,7 @@ class trainer {
  private:
   void check(const train::progress& so_far, const pipeline::pipeline& data, const char* what,
              std::uint64_t epoch) const;
+  void forget_step();
 
   trainer_options options_;
   std::unique_ptr<learner> model_;
