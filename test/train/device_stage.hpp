@@ -47,6 +47,10 @@ class device_stage {
   void accumulate(std::size_t first, std::size_t rows, std::size_t valid) {
     stage.accumulate(x(first), labels(first), rows, valid, first);
   }
+  void step(std::size_t first, std::size_t rows, std::size_t valid, double learning_rate) {
+    stage.step({.x = x(first), .targets = labels(first), .rows = rows, .valid_rows = valid, .first_row = first},
+               learning_rate);
+  }
   void evaluate(std::size_t rows) { stage.evaluate(x(0), labels(0), rows, rows); }
   void observe(std::size_t rows) { stage.observe(x(0), rows, rows); }
 

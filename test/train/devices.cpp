@@ -260,6 +260,26 @@ BOOST_AUTO_TEST_CASE(cuda_gives_the_same_bits_twice, test::on_gpu()) {
   for (int again = 0; again < 3; ++again) BOOST_TEST(test::same_bits<float>(run(), first));
 }
 
+BOOST_AUTO_TEST_CASE(a_step_of_one_batch_at_once_has_the_bits_of_its_parts_on_cuda, test::on_gpu()) {
+  const rows_of<float> data(512, 784, 10);
+  train::stage_options options{.model = {.inputs = 784, .hidden = {512, 256}, .outputs = 10}, .rows = 256};
+  for (const auto precision : {train::precision::float32, train::precision::tf32, train::precision::bf16})
+    for (const double dropout : {0.0, 0.3})
+      for (const double clip_norm : {0.0, 0.5}) {
+        options.precision = precision, options.model.dropout = dropout, options.clip_norm = clip_norm;
+        device_stage<float> parts(test::first_gpu(), options, data), whole(test::first_gpu(), options, data);
+        for (std::size_t step = 0; step < 20; ++step) {
+          const std::size_t first = step % 2 * 256, valid = step % 5 == 0 ? 200 : 256;
+          const double rate = 1e-3 / static_cast<double>(1 + step);
+          parts.accumulate(first, 256, valid);
+          parts.stage.update(rate);
+          whole.step(first, 256, valid, rate);
+        }
+        BOOST_TEST(test::same_bits<float>(whole.item("train: parameters"), parts.item("train: parameters")));
+        BOOST_TEST(whole.stage.progress().steps == 20u);
+      }
+}
+
 BOOST_AUTO_TEST_CASE(cuda_observes_the_statistics_of_the_host, test::on_gpu()) {
   const rows_of<float> data(300, 70, 4);
   const train::stage_options options{.model = {.inputs = 70, .hidden = {}, .outputs = 4}, .rows = 300};

@@ -150,6 +150,30 @@ BOOST_AUTO_TEST_CASE(a_label_outside_the_classes_blocks_the_step_and_is_known) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_step_of_one_batch_at_once_has_the_bits_of_its_parts) {
+  const rows_of<float> data(96, 17, 4);
+  for (const double dropout : {0.0, 0.3})
+    for (const double clip_norm : {0.0, 0.5}) {
+      const train::stage_options options{.model = {.inputs = 17, .hidden = {24, 12}, .outputs = 4, .dropout = dropout},
+                                         .rows = 48,
+                                         .clip_norm = clip_norm,
+                                         .seed = 5};
+      host_stage<float> parts(options), whole(options);
+      for (int step = 0; step < 6; ++step) {
+        const std::size_t first = step % 2 == 0 ? 0 : 48, valid = step == 3 ? 31 : 48;
+        const double rate = 0.01 / (1 + step);
+        parts.stage.accumulate(data.row(first), &data.labels[first], 48, valid, first);
+        parts.stage.update(rate);
+        whole.stage.step(
+            {.x = data.row(first), .targets = &data.labels[first], .rows = 48, .valid_rows = valid, .first_row = first},
+            rate);
+      }
+      BOOST_TEST(test::same_bits<float>(parts.parameters(), whole.parameters()));
+      BOOST_TEST(whole.stage.progress().steps == 6u);
+      BOOST_TEST(parts.stage.progress().at_step.loss_sum == whole.stage.progress().at_step.loss_sum);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(discarded_rows_leave_no_trace) {
   const rows_of<float> data(64, 20, 4, 1), other(64, 20, 4, 2);
   host_stage<float> s(small), undisturbed(small);

@@ -27,6 +27,7 @@ struct product {
   bool accumulate = false;  ///< c += a b
   bool bias = false;        ///< a bias is added to each row of c, and the activation applied
   bool gradient = false;    ///< c is a gradient, in the arithmetic type
+  bool sums = false;        ///< of a gradient that sets c: the sums over the depth of a's values are made too
   train::activation activation = activation::identity;
 
   friend auto operator<=>(const product&, const product&) = default;
@@ -46,6 +47,7 @@ struct taken_rows {
   const T* x = nullptr;
   const void* targets = nullptr;
   const T* weights = nullptr;  ///< null: all 1
+  double learning_rate = 0;    ///< of the update that follows, where it is known
 };
 
 /// The operations that are a pair: matrix products, reductions and row-wise work, on the host and on CUDA. All are in
@@ -66,12 +68,14 @@ class backend {
   virtual void replay(std::size_t key, const std::function<void()>& work) = 0;
 
   virtual void multiply(const product& what, const S* a, const S* b, S* c, const S* bias) = 0;
-  /// For `what.gradient`: without bias and activation. May run beside what follows, up to join(): until then a, b and c
-  /// stay as they are.
-  virtual void multiply_gradient(const product& what, const S* a, const S* b, T* c) = 0;
+  /// For `what.gradient`: without bias and activation. `sums`: what.rows values where what.sums. May run beside what
+  /// follows, up to join(): until then a, b and c stay as they are.
+  virtual void multiply_gradient(const product& what, const S* a, const S* b, T* c, T* sums) = 0;
+  /// Whether multiply_gradient() makes the sums of such a product.
+  virtual bool makes_sums(const product&, const S*, const S*, T*, T*) { return false; }
 
-  /// Begins a pass: notes block, targets and weights in the state, and gives out = (x - mean) * scale by column.
-  /// Padding and masked rows become 0; the first other row with a value that is not finite is noted.
+  /// Begins a pass: notes block, targets, weights and learning rate in the state, and gives out = (x - mean) * scale by
+  /// column. Padding and masked rows become 0; the first other row with a value that is not finite is noted.
   virtual void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, S* out,
                     step_state* state) = 0;
 
@@ -81,7 +85,8 @@ class backend {
   virtual void observe(const taken_rows<T>& rows, std::size_t columns, const moment_columns& moments,
                        step_state* state) = 0;
 
-  /// dy *= derivative of the activation, computed from its output y; bias_gradient (+)= the sums of dy's columns.
+  /// dy *= derivative of the activation, computed from its output y; bias_gradient, unless null, (+)= the sums of dy's
+  /// columns.
   virtual void activation_gradient(activation kind, std::size_t rows, std::size_t columns, const S* y, S* dy,
                                    T* bias_gradient, bool accumulate) = 0;
 
@@ -101,8 +106,9 @@ class backend {
   /// The sum of squares of the gradients to the state, over norm_pieces pieces in a fixed order.
   virtual void square_gradients(std::size_t count, const T* gradients, double* piece_sums, step_state* state) = 0;
 
-  /// Settles whether the step counts, and what the optimizer multiplies with.
-  virtual void begin_update(const update_rule& rule, step_state* state) = 0;
+  /// Settles whether the step counts, and what the optimizer multiplies with. `beside`: may run beside what follows, up
+  /// to join().
+  virtual void begin_update(const update_rule& rule, step_state* state, bool beside) = 0;
   /// The rows accumulated so far are forgotten; metrics go back to the last update.
   virtual void discard(step_state* state) = 0;
   /// Sets the running metrics. `forgive`: values that were not finite no longer block the next update.
@@ -115,7 +121,7 @@ std::size_t column_sum_elements(gpu::device d, std::size_t rows, std::size_t wid
 /// Pieces that the gradient's norm is summed in.
 inline constexpr std::size_t norm_pieces = 256;
 /// Graphs that replay() can keep.
-inline constexpr std::size_t replay_keys = 3;
+inline constexpr std::size_t replay_keys = 4;
 
 struct backend_memory {
   std::span<std::byte> workspace;    ///< for matrix products

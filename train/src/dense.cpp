@@ -45,14 +45,18 @@ void dense<S>::forward(const pass<S>& p, const S* x, S* y) {
 
 template <class S>
 void dense<S>::backward(const pass<S>& p, const S* x, const S* y, S* dy, S* dx, bool accumulate) {
-  p.on.activation_gradient(activation_, p.rows, outputs_, y, dy, bias_gradient_, accumulate);
-  p.on.multiply_gradient({.rows = outputs_,
-                          .columns = inputs_,
-                          .depth = p.rows,
-                          .transpose_a = true,
-                          .accumulate = accumulate,
-                          .gradient = true},
-                         dy, x, weight_gradient_);
+  product weights{.rows = outputs_,
+                  .columns = inputs_,
+                  .depth = p.rows,
+                  .transpose_a = true,
+                  .accumulate = accumulate,
+                  .gradient = true,
+                  .sums = !accumulate};
+  // The bias's gradient comes of the same product where the device's library can make it so, which sets and does not
+  // add.
+  weights.sums = weights.sums && p.on.makes_sums(weights, dy, x, weight_gradient_, bias_gradient_);
+  p.on.activation_gradient(activation_, p.rows, outputs_, y, dy, weights.sums ? nullptr : bias_gradient_, accumulate);
+  p.on.multiply_gradient(weights, dy, x, weight_gradient_, bias_gradient_);
   if (dx != nullptr) p.on.multiply({.rows = p.rows, .columns = inputs_, .depth = outputs_}, dy, weight_, dx, nullptr);
 }
 

@@ -69,6 +69,13 @@ void stage::accumulate(const batch_rows& batch) {
   impl_->pass(batch, true);
 }
 
+void stage::step(const batch_rows& batch, double learning_rate) {
+  refuse_torn(*impl_);
+  if (batch.rows == 0) return impl_->update(learning_rate);
+  check(impl_->options, batch);
+  impl_->step(batch, learning_rate);
+}
+
 void stage::evaluate(const batch_rows& batch) {
   if (batch.rows == 0) return;
   refuse_torn(*impl_);

@@ -19,6 +19,7 @@ struct stage::impl {
   virtual ~impl() = default;
   virtual void pass(const batch_rows& batch, bool gradient) = 0;
   virtual void update(double learning_rate) = 0;
+  virtual void step(const batch_rows& batch, double learning_rate) = 0;
   virtual void discard() = 0;
   virtual void reset(const metrics& start) = 0;
   /// The parameters were written from outside.

@@ -17,6 +17,7 @@ class stage_learner final : public learner {
   gpu::stream_ref stream() const override { return stage_.stream(); }
   void step(const pipeline::batch& batch, const step_place& place) override {
     if (!place.training) return stage_.evaluate(rows_(batch, place));
+    if (place.begins && place.ends) return stage_.step(rows_(batch, place), place.learning_rate);
     stage_.accumulate(rows_(batch, place));
     if (place.ends) stage_.update(place.learning_rate);
   }

@@ -40,6 +40,7 @@ inline constexpr std::uint64_t clean_steps_to_double = 2000;
 /// What begin_update() needs of the optimizer.
 struct update_rule {
   double learning_rate = 0;
+  bool rate_is_noted = false;  ///< in the state, by take()
   double beta1 = 0;
   double beta2 = 0;
   double clip_norm = 0;  ///< 0: gradient_squares is not looked at

@@ -25,7 +25,7 @@ PENSTOCK_HOST_DEVICE inline void apply_begin(const update_rule& rule, step_state
   const bool finite = p.bad_input == progress::no_row && p.bad_loss == progress::no_row;
   const bool targets = p.bad_label == progress::no_row && p.bad_weight == progress::no_row;
   s.blocked = !finite || !targets || overflow || !(s.weight_in_step > 0);
-  s.learning_rate = rule.learning_rate;
+  if (!rule.rate_is_noted) s.learning_rate = rule.learning_rate;
   s.weight_in_step = 0;
   if (s.blocked) {
     p.running = p.at_step;

@@ -37,31 +37,14 @@ class typed_stage final : public stage::impl {
   }
 
   void pass(const batch_rows& batch, bool gradient) override {
-    const taken_rows<T> rows{{batch.rows, batch.valid_rows, batch.first_row},
-                             static_cast<const T*>(batch.x),
-                             batch.targets,
-                             static_cast<const T*>(batch.weights)};
-    const auto take = [&] {
-      if (stale_) round_parameters();
-      if (batch.x2 != nullptr) {
-        // Before the first input, which leaves its block of rows in the state.
-        taken_rows<T> second = rows;
-        second.x = static_cast<const T*>(batch.x2);
-        second.block.first_row += progress::of_second_input;
-        backend_->take(second, options.model.inputs, mean_, scale_, input_ + batch.rows * options.model.inputs, state);
-      }
-      backend_->take(rows, options.model.inputs, mean_, scale_, input_, state);
-    };
+    take(batch, 0);
     // The same launches every time, but for the first pass of a step, which sets the gradients that later ones add to.
     const auto rest = [&] {
-      const train::pass<S> through{*backend_, stream, state, options.seed, batch.rows, gradient};
-      S* const outputs = network_.forward(through, input_);
-      score_rows(stream, loss_, batch.rows, outputs, gradient, state);
-      backend_->add_scores(loss_.scores, gradient, state);
+      const train::pass<S> through = pass_of(batch, gradient);
+      score(through);
       if (gradient) network_.backward(through, input_, accumulated_);
       backend_->join();
     };
-    backend_->run(std::cref(take));
     if (batch.rows == options.rows)
       backend_->replay(!gradient ? 0 : accumulated_ ? 2 : 1, std::cref(rest));
     else
@@ -70,26 +53,41 @@ class typed_stage final : public stage::impl {
   }
 
   void update(double learning_rate) override {
-    update_rule rule{.learning_rate = learning_rate,
-                     .clip_norm = options.clip_norm,
-                     .skip = options.non_finite == non_finite::skip,
-                     .scaled = options.precision == precision::fp16};
-    if (const auto* o = std::get_if<adamw>(&options.optimizer)) rule.beta1 = o->beta1, rule.beta2 = o->beta2;
+    const update_rule rule = rule_of(learning_rate);
     const auto work = [&] {
       backend_->join();
-      if (norm_sums_ != nullptr)
-        backend_->square_gradients(network_.parameters(), network_.gradient_data(), norm_sums_, state);
-      torn = true;
-      mended_bytes = 0;
-      backend_->begin_update(rule, state);
-      if (offloaded_)
-        offloaded_->update(std::cref(optimize_));
-      else
-        optimize_(0, network_.parameters(), first_, second_);
-      torn = false;
+      begin_update(rule, false);
+      optimize();
     };
     accumulated_ = false;  // whatever comes of it, the next pass sets the gradients
     backend_->run(std::cref(work));
+  }
+
+  void step(const batch_rows& batch, double learning_rate) override {
+    // Copies of offloaded moments are asked for one by one, so that one which fails is known.
+    if (accumulated_ || offloaded_) {
+      pass(batch, true);
+      return update(learning_rate);
+    }
+    take(batch, learning_rate);
+    update_rule rule = rule_of(0);  // recorded once: the rate is read where take() has noted it
+    rule.rate_is_noted = true;
+    // What the update begins with needs the loss alone, unless the gradient's norm decides, or backward reads the
+    // number of the step.
+    const bool early = norm_sums_ == nullptr && options.model.dropout == 0;
+    const auto work = [&] {
+      const train::pass<S> through = pass_of(batch, true);
+      score(through);
+      if (early) begin_update(rule, true);
+      network_.backward(through, input_, false);
+      backend_->join();
+      if (!early) begin_update(rule, false);
+      optimize();
+    };
+    if (batch.rows == options.rows)
+      backend_->replay(3, std::cref(work));
+    else
+      backend_->run(std::cref(work));
   }
 
   void discard() override {
@@ -138,6 +136,63 @@ class typed_stage final : public stage::impl {
   }
 
  private:
+  /// Takes the inputs of a pass in, and notes what the launches that follow read.
+  void take(const batch_rows& batch, double learning_rate) {
+    const taken_rows<T> rows{{batch.rows, batch.valid_rows, batch.first_row},
+                             static_cast<const T*>(batch.x),
+                             batch.targets,
+                             static_cast<const T*>(batch.weights),
+                             learning_rate};
+    const auto work = [&] {
+      if (stale_) round_parameters();
+      if (batch.x2 != nullptr) {
+        // Before the first input, which leaves its block of rows in the state.
+        taken_rows<T> second = rows;
+        second.x = static_cast<const T*>(batch.x2);
+        second.block.first_row += progress::of_second_input;
+        backend_->take(second, options.model.inputs, mean_, scale_, input_ + batch.rows * options.model.inputs, state);
+      }
+      backend_->take(rows, options.model.inputs, mean_, scale_, input_, state);
+    };
+    backend_->run(std::cref(work));
+  }
+
+  train::pass<S> pass_of(const batch_rows& batch, bool gradient) {
+    return {*backend_, stream, state, options.seed, batch.rows, gradient};
+  }
+
+  /// Forward, the loss of each row, and their sums.
+  void score(const train::pass<S>& through) {
+    S* const outputs = network_.forward(through, input_);
+    score_rows(stream, loss_, through.rows, outputs, through.training, state);
+    backend_->add_scores(loss_.scores, through.training, state);
+  }
+
+  update_rule rule_of(double learning_rate) const {
+    update_rule rule{.learning_rate = learning_rate,
+                     .clip_norm = options.clip_norm,
+                     .skip = options.non_finite == non_finite::skip,
+                     .scaled = options.precision == precision::fp16};
+    if (const auto* o = std::get_if<adamw>(&options.optimizer)) rule.beta1 = o->beta1, rule.beta2 = o->beta2;
+    return rule;
+  }
+
+  void begin_update(const update_rule& rule, bool beside) {
+    if (norm_sums_ != nullptr)
+      backend_->square_gradients(network_.parameters(), network_.gradient_data(), norm_sums_, state);
+    torn = true;
+    mended_bytes = 0;
+    backend_->begin_update(rule, state, beside);
+  }
+
+  void optimize() {
+    if (offloaded_)
+      offloaded_->update(std::cref(optimize_));
+    else
+      optimize_(0, network_.parameters(), first_, second_);
+    torn = false;
+  }
+
   T* at(const char* name, gpu::memory_kind kind = gpu::memory_kind::device) const {
     return reinterpret_cast<T*>(memory->at(kind, name).data());
   }

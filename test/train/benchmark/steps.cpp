@@ -44,10 +44,7 @@ class steps {
         on_(gpu::device::all().front(), options_of(s), data_) {}
 
   void run(std::size_t count) {
-    for (std::size_t n = 0; n < count; ++n) {
-      on_.accumulate(n % batches * rows_, rows_, rows_);
-      on_.stage.update(1e-3);
-    }
+    for (std::size_t n = 0; n < count; ++n) on_.step(n % batches * rows_, rows_, rows_, 1e-3);
     on_.stage.progress();
   }
 

@@ -56,9 +56,12 @@ class cuda_backend final : public backend<S> {
     products_.multiply(stream_.native(), sums, a, b, c, bias);
     activate<S>(stream_, what.activation, what.rows * what.columns, c, c);
   }
-  void multiply_gradient(const product& what, const S* a, const S* b, T* c) override {
+  void multiply_gradient(const product& what, const S* a, const S* b, T* c, T* sums) override {
     fork();
-    products_beside_.multiply(beside_.ref().native(), what, a, b, c, nullptr);
+    products_beside_.multiply(beside_.ref().native(), what, a, b, c, what.sums ? sums : nullptr);
+  }
+  bool makes_sums(const product& what, const S* a, const S* b, T* c, T* sums) override {
+    return products_beside_.offers(what, a, b, c, sums);
   }
   void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, S* out,
             step_state* state) override {
@@ -70,6 +73,10 @@ class cuda_backend final : public backend<S> {
   }
   void activation_gradient(activation kind, std::size_t rows, std::size_t columns, const S* y, S* dy, T* bias_gradient,
                            bool accumulate) override {
+    if (bias_gradient == nullptr) {
+      if (kind != activation::identity) activate_gradient<S>(stream_, kind, rows * columns, y, y, dy, dy);
+      return;
+    }
     cuda::activation_gradient(stream_.native(), kind, rows, columns, y, dy, bias_gradient, accumulate, column_sums_);
   }
   void add_scores(const row_score<T>* scores, bool gradient, step_state* state) override {
@@ -111,8 +118,9 @@ class cuda_backend final : public backend<S> {
   void square_gradients(std::size_t count, const T* gradients, double* piece_sums, step_state* state) override {
     cuda::square_gradients(stream_.native(), count, gradients, piece_sums, state);
   }
-  void begin_update(const update_rule& rule, step_state* state) override {
-    cuda::begin_update(stream_.native(), rule, state);
+  void begin_update(const update_rule& rule, step_state* state, bool beside) override {
+    if (beside) fork();
+    cuda::begin_update(beside ? beside_.ref().native() : stream_.native(), rule, state);
   }
   void discard(step_state* state) override { cuda::discard(stream_.native(), state); }
   void reset(const metrics& start, bool forgive, step_state* state) override {

@@ -65,7 +65,7 @@ chosen_algorithm named(const placed_product& p, const cublasLtMatmulAlgo_t& algo
   const auto flag = [](bool set, unsigned place) { return std::uint64_t{set} << place; };
   chosen_algorithm name{.product = {w.rows, w.columns, w.depth,
                                     flag(w.transpose_a, 0) | flag(w.transpose_b, 1) | flag(w.accumulate, 2) |
-                                        flag(w.bias, 3) | flag(w.gradient, 4),
+                                        flag(w.bias, 3) | flag(w.gradient, 4) | flag(w.sums, 5),
                                     static_cast<std::uint64_t>(w.activation), p.a, p.b, p.c}};
   std::memcpy(name.algorithm.data(), &algorithm, sizeof algorithm);
   return name;
@@ -75,6 +75,7 @@ struct prepared {
   lt_description description;
   lt_layout left, right, out;  // cuBLASLt's A, B and C = D, all by columns
   cublasLtMatmulAlgo_t algorithm{};
+  cublasStatus_t status = CUBLAS_STATUS_SUCCESS;  // of the choice
 };
 
 lt_layout make_layout(cudaDataType_t element, std::size_t rows, std::size_t columns, std::size_t leading) {
@@ -90,6 +91,7 @@ void set(const lt_description& description, cublasLtMatmulDescAttributes_t attri
 }
 
 cublasLtEpilogue_t epilogue_of(const product& p) {
+  if (p.sums) return CUBLASLT_EPILOGUE_BGRADB;  // cuBLASLt's B is our a
   if (!p.bias) return CUBLASLT_EPILOGUE_DEFAULT;
   return p.activation == activation::relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
 }
@@ -129,7 +131,7 @@ struct products<S>::impl {
 
   /// Row-major c = a b is column-major c^T = b^T a^T: the factors change places, and a row-major matrix is the
   /// transpose of a column-major one with the same bytes.
-  prepared prepare(const placed_product& placed) {
+  prepared prepare(const placed_product& placed, const void* bias) {
     const product& p = placed.what;
     prepared made;
     cublasLtMatmulDesc_t description = nullptr;
@@ -138,12 +140,13 @@ struct products<S>::impl {
     set(made.description, CUBLASLT_MATMUL_DESC_TRANSA, p.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(made.description, CUBLASLT_MATMUL_DESC_TRANSB, p.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(made.description, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p));
+    if (p.sums) set(made.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     made.left = p.transpose_b ? make_layout(data_type<S>, p.depth, p.columns, p.depth)
                               : make_layout(data_type<S>, p.columns, p.depth, p.columns);
     made.right = p.transpose_a ? make_layout(data_type<S>, p.rows, p.depth, p.rows)
                                : make_layout(data_type<S>, p.depth, p.rows, p.depth);
     made.out = make_layout(p.gradient ? data_type<T> : data_type<S>, p.columns, p.rows, p.columns);
-    if (!take_wanted(made, placed)) made.algorithm = choose(made, placed);
+    if (!take_wanted(made, placed)) made.status = choose(made, placed);
     return made;
   }
 
@@ -161,8 +164,7 @@ struct products<S>::impl {
            found.workspaceSize <= workspace.size();
   }
 
-  cublasLtMatmulAlgo_t choose(const prepared& made, const placed_product& placed) {
-    const product& p = placed.what;
+  cublasStatus_t choose(prepared& made, const placed_product& placed) const {
     cublasLtMatmulPreference_t native = nullptr;
     check(cublasLtMatmulPreferenceCreate(&native), "choosing an algorithm");
     const lt_preference preference(native);
@@ -188,17 +190,16 @@ struct products<S>::impl {
     const cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(lt.native(), made.description.native(), made.left.native(), made.right.native(),
                                        made.out.native(), made.out.native(), native, 1, &found, &count);
-    if (status != CUBLAS_STATUS_SUCCESS || count == 0)
-      throw gpu::error(
-          fmt::format("cuBLASLt has no algorithm for a product of {} x {} by depth {} with {} bytes of "
-                      "workspace ({}); give it more workspace",
-                      p.rows, p.columns, p.depth, bytes, cublasLtGetStatusString(status)));
-    return found.algo;
+    made.algorithm = found.algo;
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
+    return count == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : found.state;
   }
 
-  const prepared& find(const placed_product& p) {
+  const prepared& find(const product& what, const void* a, const void* b, const void* c, const void* bias) {
+    const std::uint32_t out = what.bias || what.sums ? std::min(alignment_of(c), alignment_of(bias)) : alignment_of(c);
+    const placed_product p{.what = what, .a = alignment_of(a), .b = alignment_of(b), .c = out};
     if (const auto there = known.find(p); there != known.end()) return there->second;
-    return known.emplace(p, prepare(p)).first->second;
+    return known.emplace(p, prepare(p, bias)).first->second;
   }
 };
 
@@ -211,14 +212,17 @@ template <class S>
 products<S>::~products() = default;
 
 template <class S>
-void products<S>::multiply(cudaStream_t stream, const product& what, const S* a, const S* b, void* c, const S* bias) {
+void products<S>::multiply(cudaStream_t stream, const product& what, const S* a, const S* b, void* c,
+                           const void* bias) {
   using T = arithmetic<S>;
   impl& self = *impl_;
-  const prepared& p = self.find({.what = what,
-                                 .a = alignment_of(a),
-                                 .b = alignment_of(b),
-                                 .c = what.bias ? std::min(alignment_of(c), alignment_of(bias)) : alignment_of(c)});
-  if (what.bias) set(p.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  const prepared& p = self.find(what, a, b, c, bias);
+  if (p.status != CUBLAS_STATUS_SUCCESS)
+    throw gpu::error(
+        fmt::format("cuBLASLt has no algorithm for a product of {} x {} by depth {} with {} bytes of "
+                    "workspace ({}); give it more workspace",
+                    what.rows, what.columns, what.depth, self.workspace.size(), cublasLtGetStatusString(p.status)));
+  if (what.bias || what.sums) set(p.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
   const T one = 1, kept = what.accumulate ? T(1) : T(0);
   check(cublasLtMatmul(self.lt.native(), p.description.native(), &one, b, p.left.native(), a, p.right.native(), &kept,
                        c, p.out.native(), c, p.out.native(), &p.algorithm, self.workspace.data(), self.workspace.size(),
@@ -227,9 +231,15 @@ void products<S>::multiply(cudaStream_t stream, const product& what, const S* a,
 }
 
 template <class S>
+bool products<S>::offers(const product& what, const S* a, const S* b, void* c, const void* bias) {
+  return impl_->find(what, a, b, c, bias).status == CUBLAS_STATUS_SUCCESS;
+}
+
+template <class S>
 std::vector<chosen_algorithm> products<S>::chosen() const {
   std::vector<chosen_algorithm> all;
-  for (const auto& [placed, made] : impl_->known) all.push_back(named(placed, made.algorithm));
+  for (const auto& [placed, made] : impl_->known)
+    if (made.status == CUBLAS_STATUS_SUCCESS) all.push_back(named(placed, made.algorithm));
   return all;
 }
 

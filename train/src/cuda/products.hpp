@@ -26,8 +26,10 @@ class products {
   products(std::span<std::byte> workspace, precision arithmetic);
   products(products&&) noexcept;
   ~products();
-  /// c and bias are of type S, or for what.gradient in its arithmetic.
-  void multiply(cudaStream_t stream, const product& what, const S* a, const S* b, void* c, const S* bias);
+  /// c and bias are of type S, or for what.gradient in its arithmetic. `bias` is written where what.sums.
+  void multiply(cudaStream_t stream, const product& what, const S* a, const S* b, void* c, const void* bias);
+  /// Whether cuBLASLt has an algorithm for such a product.
+  bool offers(const product& what, const S* a, const S* b, void* c, const void* bias);
 
   /// What was chosen so far.
   std::vector<chosen_algorithm> chosen() const;

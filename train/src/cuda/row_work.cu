@@ -44,6 +44,7 @@ __global__ void take_kernel(taken_rows<T> rows, std::size_t columns, const T* me
     state->block = block;
     state->targets = rows.targets;
     state->weights = rows.weights;
+    state->learning_rate = rows.learning_rate;
   }
   for (std::size_t i = blockIdx.y; i < block.rows; i += gridDim.y) {
     const bool counted = i < block.valid && (rows.weights == nullptr || rows.weights[i] != T(0));

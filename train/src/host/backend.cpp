@@ -33,7 +33,7 @@ class host_backend final : public backend<S> {
   void multiply(const product& what, const S* a, const S* b, S* c, const S* bias) override {
     host::multiply(what, a, b, c, bias);
   }
-  void multiply_gradient(const product& what, const S* a, const S* b, T* c) override {
+  void multiply_gradient(const product& what, const S* a, const S* b, T* c, T*) override {
     host::multiply(what, a, b, c, static_cast<const T*>(nullptr));
   }
   void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, S* out,
@@ -58,7 +58,7 @@ class host_backend final : public backend<S> {
   void square_gradients(std::size_t count, const T* gradients, double* piece_sums, step_state* state) override {
     host::square_gradients(count, gradients, piece_sums, *state);
   }
-  void begin_update(const update_rule& rule, step_state* state) override { apply_begin(rule, *state); }
+  void begin_update(const update_rule& rule, step_state* state, bool) override { apply_begin(rule, *state); }
   void discard(step_state* state) override { apply_discard(*state); }
   void reset(const metrics& start, bool forgive, step_state* state) override { apply_reset(start, forgive, *state); }
 

@@ -28,6 +28,7 @@ void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T
   const row_block& block = rows.block;
   state.block = block;
   state.targets = rows.targets;
+  state.learning_rate = rows.learning_rate;
   state.weights = rows.weights;
   for_each_tile(block.rows, tile_rows, [&](std::size_t first, std::size_t last) {
     for (std::size_t i = first; i < last; ++i) {
