@@ -1,6 +1,8 @@
 #include "fixture.hpp"
 #include "training_file.hpp"
 
+#include <penstock/checksum.hpp>
+#include <penstock/io/attribute.hpp>
 #include <penstock/io/error.hpp>
 #include <penstock/train/error.hpp>
 
@@ -9,6 +11,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
+#include <iomanip>
+#include <iterator>
+#include <sstream>
 #include <stop_token>
 
 using namespace penstock;
@@ -189,6 +194,42 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_cut_anywhere_is_refused_in_a_sentence) {
       return std::string(e.what()).find("cut.h5") != std::string::npos;
     });
   }
+}
+
+/// Found by fuzzing: a number that does not fit is undefined where JSON converts it by itself.
+BOOST_AUTO_TEST_CASE(a_forged_count_is_refused) {
+  const training_file data;
+  const auto file = data.path("c.h5");
+  training_run run(data, small_trainer());
+  run.trainer.normalise_from(run.planned.training);
+  run.trainer.train_epoch(run.planned.training);
+  run.trainer.save(file);
+  std::ifstream in(file, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  const auto replace = [&](const std::string& was, const std::string& is) {
+    BOOST_TEST_REQUIRE(was.size() == is.size());
+    const auto at = bytes.find(was);
+    BOOST_TEST_REQUIRE(at != std::string::npos, was);
+    bytes.replace(at, was.size(), is);
+  };
+  const auto sum_of = [](const std::string& text) {
+    checksum sum;
+    sum.add(std::as_bytes(std::span(text)));
+    std::ostringstream hex;
+    hex << std::hex << std::setw(16) << std::setfill('0') << sum.value();
+    return hex.str();
+  };
+  const std::string text = *io::read_attribute(file, "/", "penstock");
+  const std::string was = "  \"steps\": 16", is = "\"steps\":99e99";
+  std::string forged = text;
+  forged.replace(forged.find(was), was.size(), is);
+  replace(was, is);
+  replace(sum_of(text), sum_of(forged));
+  constexpr std::size_t seal_bytes = 32;
+  std::ofstream(file, std::ios::binary) << bytes.substr(0, bytes.size() - seal_bytes);
+  BOOST_CHECK_EXCEPTION(run.trainer.resume(file), train::error, [](const train::error& e) {
+    return std::string(e.what()).find("lacks a value") != std::string::npos;
+  });
 }
 
 BOOST_AUTO_TEST_CASE(other_data_or_another_order_is_refused_with_both_sides_before_a_step) {

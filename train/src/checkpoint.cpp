@@ -26,17 +26,27 @@ constexpr const char* checksum_name = "penstock_checksum";  // of the attribute'
 constexpr const char* lacks_a_value = "its attribute 'penstock' lacks a value; the file is damaged";
 constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 
+/// A count. What JSON converts by itself is any number, and one that does not fit is undefined: whoever forges a
+/// checkpoint can give its counts fractions and exponents.
+std::uint64_t count_of(const json& j) { return j.get_ref<const json::number_unsigned_t&>(); }
+std::vector<std::size_t> counts_of(const json& j) {
+  if (!j.is_array()) (void)count_of(j);  // throws
+  std::vector<std::size_t> all;
+  for (const json& each : j) all.push_back(count_of(each));
+  return all;
+}
+
 json to_json(const metrics& m) {
   return {{"loss_sum", m.loss_sum},     {"correct", m.correct},       {"rows", m.rows},
           {"weight_sum", m.weight_sum}, {"square_sum", m.square_sum}, {"in_top_k", m.in_top_k}};
 }
 metrics metrics_of(const json& j) {
   return {.loss_sum = j.at("loss_sum"),
-          .correct = j.at("correct"),
-          .rows = j.at("rows"),
+          .correct = count_of(j.at("correct")),
+          .rows = count_of(j.at("rows")),
           .weight_sum = j.at("weight_sum"),
           .square_sum = j.at("square_sum"),
-          .in_top_k = j.at("in_top_k")};
+          .in_top_k = count_of(j.at("in_top_k"))};
 }
 
 json to_json(const judged_epochs& j) {
@@ -49,11 +59,11 @@ json to_json(const judged_epochs& j) {
 /// JSON has no NaN: null stands for it.
 double number_of(const json& j) { return j.is_null() ? std::numeric_limits<double>::quiet_NaN() : j.get<double>(); }
 judged_epochs judged_of(const json& j) {
-  return {.epochs = j.at("epochs"),
-          .best = j.at("best"),
+  return {.epochs = count_of(j.at("epochs")),
+          .best = count_of(j.at("best")),
           .best_value = number_of(j.at("best_value")),
           .reference = number_of(j.at("reference")),
-          .waited = j.at("waited")};
+          .waited = count_of(j.at("waited"))};
 }
 
 /// What must be the same for a run to go on as if it had never stopped, each with its words for people.
@@ -198,9 +208,9 @@ input_statistics read_items(const std::filesystem::path& file, const json& there
 
 mlp_options model_of(const json& there) {
   mlp_options model;
-  model.inputs = there.at("inputs");
-  model.hidden = there.at("hidden").get<std::vector<std::size_t>>();
-  model.outputs = there.at("outputs");
+  model.inputs = count_of(there.at("inputs"));
+  model.hidden = counts_of(there.at("hidden"));
+  model.outputs = count_of(there.at("outputs"));
   model.activation = parse_activation(there.at("activation").get<std::string>());
   model.layer_norm = there.at("layer_norm");
   model.dropout = there.at("dropout");
@@ -208,8 +218,8 @@ mlp_options model_of(const json& there) {
     const json& pair = there.at("pair");
     model.pair.join = parse_join(pair.at("join").get<std::string>());
     model.pair.shared = pair.at("shared");
-    model.pair.embedding = pair.at("embedding");
-    model.pair.head = pair.at("head").get<std::vector<std::size_t>>();
+    model.pair.embedding = count_of(pair.at("embedding"));
+    model.pair.head = counts_of(pair.at("head"));
   }
   return model;
 }
@@ -324,15 +334,15 @@ resumed_run load_checkpoint(const std::filesystem::path& file, learner& to, cons
   const json there = read_attributes(file);
   try {
     check_identity(file, there, to, options);
-    const train::progress progress{.steps = there.at("steps"),
-                                   .skipped = there.at("skipped"),
+    const train::progress progress{.steps = count_of(there.at("steps")),
+                                   .skipped = count_of(there.at("skipped")),
                                    .loss_scale = there.at("loss_scale"),
-                                   .clean_steps = there.at("clean_steps")};
-    const std::uint64_t next_row = there.at("next_row");
+                                   .clean_steps = count_of(there.at("clean_steps"))};
+    const std::uint64_t next_row = count_of(there.at("next_row"));
     if (next_row % options.stage.rows != 0)
       refuse(file, fmt::format("it stands at row {} of an epoch, which is no multiple of batches of {} rows", next_row,
                                options.stage.rows));
-    const position at{.epoch = there.at("epoch"),
+    const position at{.epoch = count_of(there.at("epoch")),
                       .next_batch = next_row / options.stage.rows,
                       .training = metrics_of(there.at("training")),
                       .last = there.contains("last") ? metrics_of(there.at("last")) : metrics{},
