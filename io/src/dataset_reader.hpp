@@ -23,12 +23,13 @@ struct read_request {
 
 /// Bulk memory that a reader wants or holds.
 struct reader_memory {
-  scratch_sizes scratch;          ///< of each read at a time
-  std::size_t cut_chunks = 0;     ///< chunks that the end of a read can cut, worth keeping decoded
-  std::size_t chunk_bytes = 0;    ///< of each
-  std::size_t index_bytes = 0;    ///< held
-  std::size_t staged_bytes = 0;   ///< held
-  std::size_t library_bytes = 0;  ///< libhdf5's chunk cache while the dataset is open in it
+  scratch_sizes scratch;             ///< of each read at a time
+  std::size_t cut_chunks = 0;        ///< chunks that the end of a read can cut, worth keeping decoded
+  std::size_t chunk_bytes = 0;       ///< of each
+  std::size_t index_bytes = 0;       ///< held
+  std::size_t staged_bytes = 0;      ///< held
+  std::size_t library_bytes = 0;     ///< libhdf5's chunk cache while the dataset is open in it
+  std::size_t library_datasets = 0;  ///< that are opened in libhdf5 to be read
 };
 
 /// Reads parts of one dataset in one way. Thread-safe.

@@ -18,7 +18,8 @@ external_bytes::external_bytes(read_world& world, hid_t creation, std::size_t fi
     checked(H5Pget_external(creation, static_cast<unsigned>(n), name.size() - 1, name.data(), &offset, &bytes),
             "its external files cannot be read");
     if (offset < 0) throw failure("an external file starts before its beginning; the header is damaged");
-    const std::filesystem::path path = name.data();
+    // libhdf5 looks for it from the working directory, which may change before it is read.
+    const std::filesystem::path path = std::filesystem::absolute(name.data());
     part p;
     p.file = world_.add_file(path, identify(path));
     p.offset = static_cast<std::uint64_t>(offset);

@@ -73,7 +73,11 @@ struct file::impl {
     const library_guard guard;
     const open_dataset opened(id.native(), dataset);
     auto info = describe_dataset(opened).info;
-    if (info.layout == layout::virtual_dataset) info.missing_sources = absent_sources(opened.id.native(), path);
+    if (info.layout == layout::virtual_dataset) try {
+        info.missing_sources = absent_sources(opened.id.native());
+      } catch (const failure& e) {
+        info.unreadable = e.what();
+      }
     return info;
   }
 };

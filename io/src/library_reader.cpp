@@ -75,6 +75,7 @@ reader_memory library_reader::memory(std::size_t) const {
   reader_memory m;
   m.scratch.decoded_bytes = std::max(spread_bytes, description_->value.bytes);
   m.library_bytes = cache_bytes_;
+  m.library_datasets = 1;
   return m;
 }
 

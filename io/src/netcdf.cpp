@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+#include <type_traits>
+
 namespace penstock::io {
 namespace {
 
@@ -20,13 +23,28 @@ bool read_number(hid_t dataset, const char* name, hid_t memory, void* out) {
   return true;
 }
 
+/// `_FillValue` as a value of type `element`. Nothing where no integer of that type equals it: NaN, or a number that
+/// is too large. Floats are rounded.
+std::optional<std::array<std::byte, 8>> read_fill(hid_t dataset, type element) {
+  std::array<std::byte, 8> fill{};
+  if (!read_number(dataset, "_FillValue", native_type(element).native(), fill.data())) return std::nullopt;
+  if (is_floating(element)) return fill;
+  long double exact = 0;  // holds every integer of 64 bits
+  read_number(dataset, "_FillValue", H5T_NATIVE_LDOUBLE, &exact);
+  const bool same = visit_type(element, [&](auto value) {
+    std::memcpy(&value, fill.data(), sizeof value);
+    if constexpr (std::is_integral_v<decltype(value)>) return static_cast<long double>(value) == exact;
+    return true;
+  });
+  return same ? std::optional(fill) : std::nullopt;
+}
+
 }  // namespace
 
 packing read_packing(hid_t dataset, type element) {
   const library_guard guard;
   packing p;
-  std::array<std::byte, 8> fill{};
-  if (read_number(dataset, "_FillValue", native_type(element).native(), fill.data())) p.fill = fill;
+  p.fill = read_fill(dataset, element);
   read_number(dataset, "scale_factor", H5T_NATIVE_DOUBLE, &p.scale);
   read_number(dataset, "add_offset", H5T_NATIVE_DOUBLE, &p.offset);
   return p;

@@ -5,6 +5,7 @@
 #include "external_bytes.hpp"
 #include "label_reader.hpp"
 #include "library_reader.hpp"
+#include "source_files.hpp"
 #include "staged_reader.hpp"
 
 #include <fmt/format.h>
@@ -84,6 +85,14 @@ std::unique_ptr<dataset_reader> open_external(read_world& world, const source_fi
 }
 
 }  // namespace
+
+source_file file_of(read_world& world, const open_dataset& dataset, const source_file& from, file_id& linked) {
+  const library_guard guard;
+  const auto name = file_name_of(dataset.id.native());
+  if (name == world.files[from.number].path) return from;
+  linked.reset(checked(H5Iget_file_id(dataset.id.native()), "its file cannot be found"));
+  return {world.add_file(name, probe(name)), from.through, linked.native()};
+}
 
 bool reads_like_library(const dataset_reader& reader, const box& part, hid_t dataset, const dataset_description& d) {
   std::vector<std::byte> ours(part.values() * d.value.bytes), theirs(ours.size());

@@ -16,6 +16,9 @@ struct source_file {
   hid_t id = -1;  ///< of the first
 };
 
+/// The file in which an open dataset lies: a link may have led out of `from`. `linked` then holds that file open.
+source_file file_of(read_world& world, const open_dataset& dataset, const source_file& from, file_id& linked);
+
 /// Makes the reader that the description asks for. What turns out not to be readable directly is read through libhdf5:
 /// `info` is told. Throws failure.
 std::unique_ptr<dataset_reader> open_reader(read_world& world, const source_file& file, const open_dataset& dataset,

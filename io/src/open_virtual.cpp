@@ -15,13 +15,17 @@ constexpr std::size_t deepest = 8;  // virtual datasets may be made of virtual o
 class source_opener {
  public:
   source_opener(read_world& world, const source_file& file, const dataset_description& d, std::size_t depth)
-      : world_(world), owner_(file), description_(d), depth_(depth) {}
+      : world_(world),
+        // A link may have led to the virtual dataset; its own file's names start in that file.
+        owner_{file.number, file.number, file.id},
+        description_(d),
+        depth_(depth),
+        files_(world.files[file.number].path) {}
 
-  /// Null where the source is absent. Throws failure where libhdf5 must read it.
+  /// Null where the source is absent. Throws failure where libhdf5 must read the virtual dataset.
   std::unique_ptr<dataset_reader> open(virtual_mapping& m, dataset_info& info) {
-    const auto from = m.file == "." ? std::optional(owner_) : file_of(m.file);
-    if (!from || H5Lexists(from->id, m.dataset.c_str(), H5P_DEFAULT) <= 0) {
-      H5Eclear2(H5E_DEFAULT);
+    const auto from = m.file == "." ? std::optional(owner_) : file_called(m.file);
+    if (!from || !is_dataset(from->id, m.dataset)) {
       info.missing_sources.push_back(m.file + ":" + m.dataset);
       return nullptr;
     }
@@ -31,34 +35,44 @@ class source_opener {
         !d->value.conversion.empty())
       throw failure("a source has another type: libhdf5 converts it");
     if (!m.resolve(d->info.shape)) throw failure("a source has another shape than its mapping");
+    file_id linked;
+    const auto file = file_of(world_, dataset, *from, linked);
     auto source_info = d->info;
-    auto reader = open_reader(world_, *from, dataset, d, source_info, depth_ + 1);
+    auto reader = open_reader(world_, file, dataset, d, source_info, depth_ + 1);
     info.missing_sources.insert(info.missing_sources.end(), source_info.missing_sources.begin(),
                                 source_info.missing_sources.end());
-    if (source_info.access == access::locked) throw failure("a source is read through libhdf5: " + source_info.reason);
+    count(source_info);
     return reader;
   }
 
+  std::size_t opened() const noexcept { return opened_; }
+  std::size_t locked() const noexcept { return locked_; }
+  /// Why the first of those that libhdf5 reads is.
+  const std::string& why_locked() const noexcept { return why_locked_; }
+
  private:
-  std::optional<source_file> file_of(const std::string& name) {
-    if (name != name_) {
-      const auto path = find_source(name, world_.files[owner_.number].path);
-      if (!path) return std::nullopt;
-      const auto identity = probe(*path);
-      file_ = open_hdf5(*path);
-      number_ = world_.add_file(*path, identity);
-      name_ = name;
-    }
-    return source_file{number_, number_, file_.native()};
+  void count(const dataset_info& source) {
+    ++opened_;
+    if (source.access != access::locked) return;
+    // It may be made of this one: only libhdf5 is left, and whoever asks it looks for circles first.
+    if (source.layout == layout::virtual_dataset) throw failure("a source is read through libhdf5: " + source.reason);
+    if (locked_++ == 0) why_locked_ = source.reason;
+  }
+
+  std::optional<source_file> file_called(const std::string& name) {
+    const auto found = files_.find(name);
+    if (!found) return std::nullopt;
+    const auto number = world_.add_file(found->path, found->identity);
+    return source_file{number, number, found->file};
   }
 
   read_world& world_;
   source_file owner_;
   const dataset_description& description_;
   std::size_t depth_;
-  std::string name_;
-  file_id file_;
-  std::size_t number_ = 0;
+  source_finder files_;
+  std::size_t opened_ = 0, locked_ = 0;
+  std::string why_locked_;
 };
 
 }  // namespace
@@ -83,7 +97,14 @@ std::unique_ptr<dataset_reader> open_virtual(read_world& world, const source_fil
     auto reader = sources.open(m, info);
     parts.push_back({std::move(m), std::move(reader)});
   }
+  if (sources.locked() > 0 && sources.locked() == sources.opened()) {
+    why = "virtual, and its sources are read through libhdf5: " + sources.why_locked();
+    return nullptr;
+  }
   auto reader = std::make_unique<virtual_reader>(*d, std::move(parts));
+  if (sources.locked() > 0)
+    info.reason +=
+        fmt::format(", {} of {} of them through libhdf5: {}", sources.locked(), sources.opened(), sources.why_locked());
   if (begins_like_library(*reader, dataset.id.native(), *d)) return reader;
   why = "virtual, and its sources give other bytes than libhdf5";
   return nullptr;

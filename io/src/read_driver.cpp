@@ -20,7 +20,17 @@ struct driver_info {
   const fault_seam* faults;
 };
 
+struct noting_file;
+
+/// What libhdf5 gets for a handle: the number of the open file, as from its own drivers, by which it finds what a
+/// symbolic link leads to. Behind it, for us, the file.
+struct file_handle {
+  int number = -1;
+  noting_file* file = nullptr;
+};
+
 struct noting_file : driver_file {
+  file_handle handle;
   bool noting = false;
   unsigned reads = 0;
   noted_reads::transfer last;
@@ -36,6 +46,8 @@ std::atomic<std::uint64_t>& raw_reads() noexcept {
 
 noting_file& of(H5FD_t* file) { return driver_file_of<noting_file>(file); }
 
+noting_file& behind(void* handle) { return *static_cast<file_handle*>(handle)->file; }
+
 H5FD_t* open_file(const char* name, unsigned flags, hid_t access, haddr_t) {
   if (flags & (H5F_ACC_RDWR | H5F_ACC_CREAT | H5F_ACC_TRUNC)) return nullptr;
   auto file = std::make_unique<noting_file>();
@@ -44,6 +56,7 @@ H5FD_t* open_file(const char* name, unsigned flags, hid_t access, haddr_t) {
     file->path = name;
     file->faults = *info->faults;
   }
+  file->handle = {file->fd.native(), file.get()};
   return &file.release()->library;
 }
 
@@ -87,8 +100,8 @@ H5FD_class_t driver_class() {
   c.fapl_size = sizeof(driver_info);
   c.open = open_file;
   c.close = [](H5FD_t* file) -> herr_t { return delete &of(file), 0; };
-  c.query = [](const H5FD_t*, unsigned long* flags) -> herr_t { return *flags = 0, 0; };
-  c.get_handle = [](H5FD_t* file, hid_t, void** out) -> herr_t { return *out = &of(file), 0; };
+  c.query = [](const H5FD_t*, unsigned long* flags) -> herr_t { return *flags = H5FD_FEAT_POSIX_COMPAT_HANDLE, 0; };
+  c.get_handle = [](H5FD_t* file, hid_t, void** out) -> herr_t { return *out = &of(file).handle, 0; };
   c.read = read_file;
   c.write = [](H5FD_t*, H5FD_mem_t, hid_t, haddr_t, std::size_t, const void*) -> herr_t { return -1; };
   return c;
@@ -118,16 +131,16 @@ std::uint64_t raw_reads_by_library() noexcept { return raw_reads().load(std::mem
 
 noted_reads::noted_reads(hid_t file) {
   checked(H5Fget_vfd_handle(file, H5P_DEFAULT, &driver_file_), "our file driver cannot be found");
-  static_cast<noting_file*>(driver_file_)->noting = true;
+  behind(driver_file_).noting = true;
   clear();
 }
 
-noted_reads::~noted_reads() { static_cast<noting_file*>(driver_file_)->noting = false; }
+noted_reads::~noted_reads() { behind(driver_file_).noting = false; }
 
-void noted_reads::clear() noexcept { static_cast<noting_file*>(driver_file_)->reads = 0; }
+void noted_reads::clear() noexcept { behind(driver_file_).reads = 0; }
 
 std::optional<noted_reads::transfer> noted_reads::only() const noexcept {
-  const auto& file = *static_cast<const noting_file*>(driver_file_);
+  const auto& file = behind(driver_file_);
   if (file.reads != 1) return std::nullopt;
   return file.last;
 }

@@ -24,6 +24,7 @@ void row_reader::impl::sum_up() {
     needs.cut_chunks = std::max(needs.cut_chunks, m.cut_chunks);
     needs.chunk_bytes = std::max(needs.chunk_bytes, m.chunk_bytes);
     needs.library_bytes = std::max(needs.library_bytes, m.library_bytes);
+    needs.library_datasets += m.library_datasets;
   }
   if (needs.cut_chunks == 0) needs.chunk_bytes = 0;
   if (world.how == caching::around) needs.scratch.bounce_bytes = bounce_bytes;
@@ -63,7 +64,7 @@ std::vector<memory_item> row_reader::impl::memory(const read_resources& resource
   add("staged datasets", needs.staged_bytes);
   add("read scratch", resources.concurrency * needs.scratch.bytes());
   add("decoded chunks", cache_slots(resources) * needs.chunk_bytes);
-  add("libhdf5's chunk caches", needs.library_bytes * std::min(open_files, opened.size()));
+  add("libhdf5's chunk caches", needs.library_bytes * std::min(open_files, needs.library_datasets));
   return items;
 }
 

@@ -33,7 +33,6 @@ struct row_reader::impl {
 
   void add(location where);
   void open_file_of(const location& where);
-  source_file file_of(const open_dataset& dataset);
   void tell_caching(dataset_info& info, std::size_t file);
   void convert(const value_options& values);
   void sum_up();

@@ -37,17 +37,6 @@ void row_reader::impl::open_file_of(const location& where) {
   current.number = world.add_file(where.file, identity);
 }
 
-/// A link may lead into another file.
-source_file row_reader::impl::file_of(const open_dataset& dataset) {
-  const library_guard guard;
-  std::string name(4096, '\0');
-  const auto length = checked(H5Fget_name(dataset.id.native(), name.data(), name.size()), "its file has no name");
-  name.resize(std::min(static_cast<std::size_t>(length), name.size() - 1));
-  if (std::filesystem::path(name) == current.path) return {current.number, current.number, current.file.native()};
-  current.linked.reset(checked(H5Iget_file_id(dataset.id.native()), "its file cannot be found"));
-  return {world.add_file(name, probe(name)), current.number, current.linked.native()};
-}
-
 /// Says where reads around the page cache were asked for and are not possible. Virtual and external data lie in other
 /// files: then all that are known are looked at.
 void row_reader::impl::tell_caching(dataset_info& info, std::size_t file) {
@@ -83,12 +72,13 @@ void row_reader::impl::add(location where) {
   if (__builtin_add_overflow(rows, s.rows, &rows) ||
       __builtin_mul_overflow(rows, std::max<std::uint64_t>(stored.bytes, 1), &total_bytes))
     throw failure("the field has more rows than can be counted");
-  const auto file = file_of(dataset);
-  o.reader = open_reader(world, file, dataset, d, s.info);
-  tell_caching(s.info, file.number);
+  const auto file = file_of(world, dataset, {current.number, current.number, current.file.native()}, current.linked);
   // Where libhdf5 reads a virtual dataset, it gives fill values for sources that it does not find, and says nothing.
-  if (s.info.layout == layout::virtual_dataset && s.info.access == access::locked)
-    s.info.missing_sources = absent_sources(dataset.id.native(), s.where.file);
+  const bool is_virtual = s.info.layout == layout::virtual_dataset;
+  if (is_virtual && d->info.access != access::direct) s.info.missing_sources = absent_sources(dataset.id.native());
+  o.reader = open_reader(world, file, dataset, d, s.info);
+  if (is_virtual && d->info.access != s.info.access) s.info.missing_sources = absent_sources(dataset.id.native());
+  tell_caching(s.info, file.number);
   if (!allow_missing_sources && !s.info.missing_sources.empty())
     throw failure(fmt::format(
         "it is virtual, and {} of its sources are missing, the first {}; their values would be fill values: "

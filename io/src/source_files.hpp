@@ -1,6 +1,7 @@
 #pragma once
 
 #include "identifier.hpp"
+#include "raw_file.hpp"
 
 #include <filesystem>
 #include <optional>
@@ -9,12 +10,37 @@
 
 namespace penstock::io {
 
-/// Where libhdf5 looks for a source of a virtual dataset in the file `owner`: as it is written where that is absolute,
-/// else beside the owner, then from the working directory. Nothing where there is no such file.
-std::optional<std::filesystem::path> find_source(const std::filesystem::path& written,
-                                                 const std::filesystem::path& owner);
+/// The path by which the file of an open object was opened. Throws failure.
+std::filesystem::path file_name_of(hid_t object);
 
-/// FILE:DATASET of the mappings of a virtual dataset whose file is not there. Throws failure.
-std::vector<std::string> absent_sources(hid_t dataset, const std::filesystem::path& owner);
+/// The files of the sources of a virtual dataset, found where libhdf5 looks for them: as they are written where that is
+/// absolute, beside the file of the virtual dataset, from the working directory, beside what the file is a link to.
+class source_finder {
+ public:
+  struct source {
+    std::filesystem::path path;
+    file_identity identity;
+    hid_t file = -1;  ///< open until another one is found
+  };
+
+  explicit source_finder(std::filesystem::path owner) : owner_(std::move(owner)) {}
+
+  /// The file that is written so. Nothing where libhdf5 finds none, and gives fill values without a word: there is no
+  /// such file, or it does not open. Throws failure where the system is out of files or memory.
+  std::optional<source> find(const std::string& written);
+
+ private:
+  std::filesystem::path owner_;
+  std::string last_;
+  file_id file_;
+  std::optional<source> found_;
+};
+
+/// FILE:DATASET of the sources of a virtual dataset that are not there: neither its own, nor those of sources that are
+/// virtual themselves. Throws failure where those have no end: libhdf5 would crash.
+std::vector<std::string> absent_sources(hid_t dataset);
+
+/// Whether `name` leads to a dataset that opens.
+bool is_dataset(hid_t file, const std::string& name);
 
 }  // namespace penstock::io

@@ -156,7 +156,7 @@ value_conversion::function function_for(type from, std::optional<type> to, bool 
   return function_on<any_processor>(from, to, arithmetic);
 }
 
-bool is_complex(const element_type& e) { return e.numpy.find('c') != std::string::npos; }
+bool is_complex(const element_type& e) { return e.numpy.find('c') != std::string::npos && is_floating(e.element); }
 
 bool is_number(const element_type& e) { return e.numpy == numpy_code(e.element) || e.numpy == "|b1" || is_complex(e); }
 

@@ -51,10 +51,14 @@ void describe_integer(value_type& value, hid_t t) {
   const auto precision = H5Tget_precision(t);
   const bool full = precision == value.stored_bytes * 8 && H5Tget_offset(t) == 0;
   if (full && size_of(element) == value.stored_bytes && (known_order(t) || value.stored_bytes == 1))
-    keep_bits(value, t, element);
-  else
-    convert(value, element,
-            fmt::format("{}-bit integers in {} bytes are converted by libhdf5", precision, value.stored_bytes));
+    return keep_bits(value, t, element);
+  convert(value, element,
+          fmt::format("{}-bit integers in {} bytes are converted by libhdf5", precision, value.stored_bytes));
+  if (size_of(element) == 1 || !known_order(t) || H5Tget_order(t) == native_order) return;
+  // Between integers of one size and two byte orders libhdf5 only swaps bytes (1.10.8): bits above the precision would
+  // stay as they are, and signs would be lost. So the byte order stays.
+  checked(H5Tset_order(value.memory.native(), H5Tget_order(t)), "its byte order cannot be kept");
+  value.element->swapped = true;
 }
 
 void describe_bytes(value_type& value, hid_t t, std::string_view code) {
@@ -161,19 +165,20 @@ void describe_array(value_type& value, hid_t t) {
                                  "its array type cannot be made"));
 }
 
-/// h5py's complex numbers: a compound of r and i, of one float type, side by side.
+/// h5py's complex numbers: a compound of r and i, of one float type, side by side. It knows none of halves.
 bool describe_complex(value_type& value, hid_t t) {
   if (H5Tget_nmembers(t) != 2 || H5Tget_member_index(t, "r") != 0 || H5Tget_member_index(t, "i") != 1) return false;
   const type_id r(H5Tget_member_type(t, 0)), i(H5Tget_member_type(t, 1));
   if (H5Tget_class(r.native()) != H5T_FLOAT || H5Tequal(r.native(), i.native()) <= 0) return false;
   const auto part = describe_type(r.native());
-  if (!part.element || !part.conversion.empty()) return false;
+  if (!part.element || !part.conversion.empty() || part.bytes < sizeof(float)) return false;
   if (H5Tget_member_offset(t, 0) != 0 || H5Tget_member_offset(t, 1) != part.bytes ||
       value.stored_bytes != 2 * part.bytes)
     return false;
   const auto e = *part.element;
-  value.element = element_type{e.element, e.swapped, 2, fmt::format("<c{}", 2 * part.bytes)};
+  value.element = element_type{e.element, e.swapped, 2 * e.per_value, fmt::format("<c{}", 2 * part.bytes)};
   value.shape = {2};
+  value.shape.insert(value.shape.end(), part.shape.begin(), part.shape.end());  // a long double is given as bytes
   value.memory = copy_of(t);
   value.bytes = value.stored_bytes;
   return true;

@@ -47,11 +47,36 @@ std::string name_from(Get get, hid_t creation, std::size_t n) {
   return name;
 }
 
+/// A name in which `%%` stands for `%`. Nothing where `%b` stands for numbers.
+std::optional<std::string> fixed_name(const std::string& written) {
+  std::string name;
+  for (std::size_t n = 0; n < written.size(); ++n) {
+    name += written[n];
+    if (written[n] != '%') continue;
+    if (++n == written.size() || written[n] != '%') return std::nullopt;
+  }
+  return name;
+}
+
+std::optional<source_name> read_source_name(hid_t creation, std::size_t n) {
+  auto file = fixed_name(name_from(H5Pget_virtual_filename, creation, n));
+  auto dataset = fixed_name(name_from(H5Pget_virtual_dsetname, creation, n));
+  if (!file || !dataset) return std::nullopt;
+  return source_name{std::move(*file), std::move(*dataset)};
+}
+
+std::size_t count_mappings(hid_t creation) {
+  std::size_t count = 0;
+  checked(H5Pget_virtual_count(creation, &count), "its mappings cannot be counted");
+  return count;
+}
+
 std::optional<virtual_mapping> read_mapping(hid_t creation, std::size_t n) {
   virtual_mapping m;
-  m.file = name_from(H5Pget_virtual_filename, creation, n);
-  m.dataset = name_from(H5Pget_virtual_dsetname, creation, n);
-  if (m.file.find('%') != std::string::npos || m.dataset.find('%') != std::string::npos) return std::nullopt;
+  auto name = read_source_name(creation, n);
+  if (!name) return std::nullopt;
+  m.file = std::move(name->file);
+  m.dataset = std::move(name->dataset);
   const space_id to(checked(H5Pget_virtual_vspace(creation, n), "a mapping cannot be read"));
   const space_id from(checked(H5Pget_virtual_srcspace(creation, n), "a mapping cannot be read"));
   const auto target = simple_selection(to.native());
@@ -62,9 +87,10 @@ std::optional<virtual_mapping> read_mapping(hid_t creation, std::size_t n) {
   if (m.whole_source) return m;
   const auto source = simple_selection(from.native());
   if (!source) return std::nullopt;
-  for (std::size_t k = 0; k < source->part.rank; ++k)
+  for (std::size_t k = 1; k < source->part.rank; ++k)
     if (source->step[k] != 1 && source->part.count[k] > 1) return std::nullopt;
   m.source = source->part;
+  if (m.source.count[0] > 1) m.source_step = source->step[0];
   return m;
 }
 
@@ -82,8 +108,12 @@ bool virtual_mapping::resolve(const std::vector<std::uint64_t>& source_shape) {
     std::copy(source_shape.begin(), source_shape.end(), source.count.begin());
   }
   if (source.rank != source_shape.size() || source.rank == 0) return false;
-  for (std::size_t k = 0; k < source.rank; ++k)
-    if (source.start[k] > source_shape[k] || source.count[k] > source_shape[k] - source.start[k]) return false;
+  for (std::size_t k = 0; k < source.rank; ++k) {
+    std::uint64_t span = source.count[k];
+    if (k == 0 && span > 1 && __builtin_mul_overflow(span - 1, source_step, &span)) return false;
+    if (k == 0 && source.count[k] > 1) ++span;
+    if (source.start[k] > source_shape[k] || span > source_shape[k] - source.start[k]) return false;
+  }
   std::size_t t = 0;
   const auto skip_ones = [&] {
     while (t < target.rank && target.count[t] == 1) ++t;
@@ -98,10 +128,18 @@ bool virtual_mapping::resolve(const std::vector<std::uint64_t>& source_shape) {
   return t == target.rank;
 }
 
+std::vector<source_name> fixed_sources(hid_t creation) {
+  const library_guard guard;
+  std::vector<source_name> all;
+  const auto count = count_mappings(creation);
+  for (std::size_t n = 0; n < count; ++n)
+    if (auto name = read_source_name(creation, n)) all.push_back(std::move(*name));
+  return all;
+}
+
 std::optional<std::vector<virtual_mapping>> read_virtual_mappings(hid_t creation) {
   const library_guard guard;
-  std::size_t count = 0;
-  checked(H5Pget_virtual_count(creation, &count), "its mappings cannot be counted");
+  const auto count = count_mappings(creation);
   std::vector<virtual_mapping> all;
   for (std::size_t n = 0; n < count; ++n) {
     auto m = read_mapping(creation, n);

@@ -17,7 +17,8 @@ struct virtual_mapping {
   box target;                 ///< in the virtual dataset: start, and number of positions, `step` apart
   extents step{};
   bool whole_source = false;  ///< the source's own shape says how much
-  box source;
+  box source;                 ///< start, and number of positions, `source_step` apart along the first axis
+  std::uint64_t source_step = 1;
   std::array<std::size_t, max_rank> target_axis{};  ///< of each axis of the source that is longer than 1
 
   /// The axis of the source that is axis `axis` of the virtual dataset; 0 where the source has one position along it.
@@ -28,8 +29,17 @@ struct virtual_mapping {
   bool resolve(const std::vector<std::uint64_t>& source_shape);
 };
 
+/// Names of a source, as they are written.
+struct source_name {
+  std::string file, dataset;
+};
+
+/// The sources of all mappings in the creation properties, but for those that %b numbers.
+std::vector<source_name> fixed_sources(hid_t creation);
+
 /// The mappings in the creation properties. Nothing where one is not made of boxes that are fixed: names with %b,
-/// unlimited or irregular selections, several blocks of more than one index.
+/// unlimited or irregular selections, several blocks of more than one index, steps in a source but along its first
+/// axis.
 std::optional<std::vector<virtual_mapping>> read_virtual_mappings(hid_t creation);
 
 }  // namespace penstock::io

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace penstock::io {
 namespace {
@@ -38,6 +39,7 @@ reader_memory virtual_reader::memory(std::size_t row_axis) const {
     all.index_bytes += m.index_bytes;
     all.staged_bytes += m.staged_bytes;
     all.library_bytes = std::max(all.library_bytes, m.library_bytes);
+    all.library_datasets += m.library_datasets;
     all.chunk_bytes = std::max(all.chunk_bytes, m.chunk_bytes);
     cut[p.mapping.target.start[row_axis]] += m.cut_chunks;
   }
@@ -70,12 +72,17 @@ void virtual_reader::read_part(const part& p, const read_request& request, scrat
   for (std::size_t k = 0; k < m.source.rank; ++k) {
     if (m.source.count[k] == 1) continue;
     const auto t = m.target_axis[k];
-    from.part.start[k] = m.source.start[k] + first[t];
+    from.part.start[k] = m.source.start[k] + first[t] * (k == 0 ? m.source_step : 1);
     from.part.count[k] = count[t];
     from.strides[k] = request.strides[t] * m.step[t];
     if (t == request.row_axis) from.row_axis = k;
   }
-  p.reader->read(from, s);
+  if (m.source_step == 1) return p.reader->read(from, s);
+  for (auto left = std::exchange(from.part.count[0], 1); left > 0; --left) {
+    p.reader->read(from, s);
+    from.part.start[0] += m.source_step;
+    from.out += from.strides[0];
+  }
 }
 
 }  // namespace penstock::io

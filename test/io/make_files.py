@@ -19,6 +19,8 @@ os.environ["HDF5_PLUGIN_PATH"] = "/nonexistent"
 import h5py
 import numpy as np
 
+import source_files
+import type_files
 from encoders import bitshuffle_chunk, blosc_buffer, library, lz4_block, lz4_chunk, shuffled, zstd_frame
 
 folder = sys.argv[1]
@@ -102,6 +104,18 @@ def netcdf():
         holes[packed == -32767] = np.nan
         add("/floats", holes, "f4", np.nan, 2.0)
         add("/nothing", packed, "f4")
+        add("/scale_alone", packed.astype(">u2"), "f4", scale=np.int32(3))
+        add("/offset_alone", packed.astype("<u4"), "f8", offset=2)
+        add("/fill_alone", packed.astype(">f8"), "f8", -32767.0)
+        # Attributes of other types than the values. No integer is NaN, 1e20 or 0.5; libhdf5 would make such ones of them.
+        for name, fill, result in [("nan", np.nan, None), ("large", 1e20, None), ("fraction", 32767.5, None), ("integral", np.float32(-32767), -32767), ("wider", np.int64(-32767), -32767), ("too_wide", np.int64(1 << 40), None)]:
+            other = np.where(packed == -32767, 32767, packed) if name in ("large", "fraction", "too_wide") else packed.copy()
+            other[0, :5] = 0
+            d = f.create_dataset("/other_fill_" + name, data=other.astype("<i2"))
+            d.attrs["_FillValue"] = fill
+            d.attrs["scale_factor"] = 0.5
+            plain = other.astype("f8") * 0.5
+            expect_values(file, "/other_fill_" + name, "netcdf", (plain if result is None else np.where(other == result, np.nan, plain)).astype("f4"))
         odd = f.create_dataset("/text_attribute", data=packed)
         odd.attrs["scale_factor"] = "0.01"
         several = f.create_dataset("/several", data=packed)
@@ -605,6 +619,8 @@ def traps():
 
 for make in [plugins, traps, converted_values, netcdf, large, hostile, members, external_files, virtual_datasets, filters, partial_chunks_unfiltered, plain_types, layouts, indexes, missing_chunks, parts, refused, damaged]:
     make()
+type_files.make(folder, expect, expect_values)
+source_files.make(folder, expect)
 with open(os.path.join(folder, "list.txt"), "w") as out:
     out.writelines("\t".join(line) + "\n" for line in lines)
 with open(os.path.join(folder, "values.txt"), "w") as out:

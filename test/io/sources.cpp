@@ -1,0 +1,104 @@
+// Where virtual datasets and external files lead.
+
+#include "made_files.hpp"
+
+#include <penstock/io/error.hpp>
+#include <penstock/io/file.hpp>
+#include <penstock/io/row_reader.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace io = penstock::io;
+namespace fs = std::filesystem;
+using namespace penstock::io::test;
+
+namespace {
+
+io::row_reader open(const std::string& file, const std::string& dataset, bool allow = false) {
+  return io::row_reader({{made_folder() / file, dataset}}, {.allow_missing_sources = allow});
+}
+
+std::vector<std::byte> all_rows(const io::row_reader& reader) {
+  std::vector<std::byte> out(reader.rows() * reader.row_bytes());
+  reader.read(0, reader.rows(), out);
+  return out;
+}
+
+/// The process works elsewhere while one of these lives.
+class working_in {
+ public:
+  explicit working_in(const fs::path& folder) { fs::current_path(folder); }
+  ~working_in() { fs::current_path(before_); }
+  working_in(const working_in&) = delete;
+  working_in& operator=(const working_in&) = delete;
+
+ private:
+  fs::path before_ = fs::current_path();
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(sources)
+
+BOOST_AUTO_TEST_CASE(sources_that_libhdf5_would_replace_by_fill_values_are_listed_and_refused) {
+  const io::file file(made_folder() / "absent.h5");
+  const auto all = file.datasets();
+  BOOST_TEST(all.size() == 9u);
+  for (const auto& info : all) BOOST_TEST_CONTEXT(info.path) {
+      BOOST_TEST_REQUIRE(info.missing_sources.size() == 1u);
+      BOOST_CHECK_EXCEPTION(open("absent.h5", info.path), io::error, [&](const io::error& e) {
+        return std::string(e.what()).find("1 of its sources are missing, the first " + info.missing_sources.front()) !=
+               std::string::npos;
+      });
+      const auto reader = open("absent.h5", info.path, true);
+      BOOST_TEST(reader.rows() == 8u);
+      if (info.path == "/texts") continue;
+      std::vector<float> last(6);
+      reader.read(7, 1, std::as_writable_bytes(std::span(last)));
+      BOOST_TEST(std::count(last.begin(), last.end(), 9.0f) == 6);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(virtual_datasets_that_lead_in_a_circle_are_refused) {
+  // libhdf5 1.10.8 follows them until its stack ends.
+  const io::file file(made_folder() / "circle.h5");
+  const auto all = file.datasets();
+  BOOST_TEST(all.size() == 4u);
+  for (const auto& info : all) {
+    BOOST_TEST(info.unreadable.find("lead back to it") != std::string::npos, info.path);
+    for (const bool allow : {false, true}) BOOST_CHECK_THROW(open("circle.h5", info.path, allow), io::error);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(one_source_that_libhdf5_must_read_leaves_the_others_direct) {
+  const auto reader = open("linked.h5", "/one_locked");
+  const auto& info = reader.segments()[0].info;
+  BOOST_TEST((info.access == io::access::direct));
+  BOOST_TEST(info.reason.find("1 of 16 of them through libhdf5: filter 6 (scaleoffset)") != std::string::npos,
+             info.reason);
+  all_rows(reader);
+  BOOST_TEST(reader.statistics().locked_bytes == 4u * 6 * 4);
+}
+
+BOOST_AUTO_TEST_CASE(sources_lie_beside_the_file_that_a_link_leads_to) {
+  const auto elsewhere = made_folder() / "elsewhere";
+  fs::create_directories(elsewhere);
+  fs::create_symlink(made_folder() / "linked.h5", elsewhere / "link.h5");
+  BOOST_TEST((all_rows(io::row_reader({{elsewhere / "link.h5", "/soft"}})) == all_rows(open("linked.h5", "/soft"))));
+}
+
+BOOST_AUTO_TEST_CASE(external_files_are_looked_for_where_the_process_worked_when_they_were_opened) {
+  const auto expected = bytes_of_file(made_folder() / "segments.bin");
+  BOOST_CHECK_THROW(all_rows(open("relative.h5", "/x")), io::error);
+  const auto reader = [] {
+    const working_in folder(made_folder());
+    return open("relative.h5", "/x");
+  }();
+  BOOST_TEST((reader.segments()[0].info.access == io::access::direct), reader.segments()[0].info.reason);
+  BOOST_TEST((all_rows(reader) == expected));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
