@@ -38,7 +38,7 @@ nlohmann::json describe(const io::dataset_info& d, const options& o) {
   entry["type"] = d.element ? nlohmann::json(d.element->numpy) : nlohmann::json(nullptr);
   entry["chunks"] = d.chunk_shape.empty() ? nlohmann::json(nullptr) : nlohmann::json(d.chunk_shape);
   for (const auto& f : d.filters) entry["filters"].push_back({{"id", f.id}, {"name", f.name}, {"values", f.values}});
-  if (d.element) entry["row_cost"] = examples::cost_of_row(d);
+  if (const auto cost = examples::cost_of_row(d)) entry["row_cost"] = *cost;
   if (!d.missing_sources.empty()) entry["missing_sources"] = d.missing_sources;
   if (!d.unreadable.empty()) entry["error"] = d.unreadable;
   if (!o.digest || !d.element) return entry;  // texts of variable length have codes, but no bytes to digest

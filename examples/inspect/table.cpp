@@ -58,7 +58,7 @@ line line_of(const io::dataset_info& d) {
           filters_text(d),
           penstock::format_bytes(d.stored_bytes),
           ratio_text(d),
-          d.element ? fmt::format("{:.3g}", cost_of_row(d)) : "-",
+          cost_of_row(d) ? fmt::format("{:.3g}", *cost_of_row(d)) : "-",
           d.unreadable.empty() ? fmt::format("{}: {}", name_of(d.access), d.reason)
                                : "not read: " + printable(d.unreadable)};
 }
@@ -73,7 +73,8 @@ double chunks_of_row(const io::dataset_info& d) {
 
 }  // namespace
 
-double cost_of_row(const io::dataset_info& d) {
+std::optional<double> cost_of_row(const io::dataset_info& d) {
+  if (!d.element || d.layout == io::layout::virtual_dataset) return std::nullopt;
   if (d.chunk_shape.empty() || d.filters.empty() || d.shape.empty()) return 1;
   double touched = static_cast<double>(d.chunk_shape[0]);
   for (std::size_t k = 1; k < d.shape.size(); ++k) {
@@ -92,18 +93,24 @@ std::string advice(const io::dataset_info& d, const std::string& file) {
   const double all = product(d.shape, 0) * value_bytes;
   constexpr double mebibyte = 1 << 20;
   const bool small = chunk < mebibyte / 64 && all > 16 * mebibyte;
-  const bool costly = cost_of_row(d) * row_bytes > 8 * mebibyte;
+  const double decoded = *cost_of_row(d) * row_bytes;
+  const bool costly = decoded > 8 * mebibyte;
   const double piece = product(d.chunk_shape, 1) * value_bytes;
   const bool scattered = chunks_of_row(d) >= 16 && piece < 1024 && all > 16 * mebibyte;
   if (!small && !costly && !scattered) return {};
   const auto bytes = [](double b) { return penstock::format_bytes(static_cast<std::size_t>(b)); };
-  const auto why = costly  ? fmt::format("one row costs {} of decoded chunks", bytes(cost_of_row(d) * row_bytes))
+  const auto why = costly  ? fmt::format("one row costs {} of decoded chunks", bytes(decoded))
                    : small ? fmt::format("its chunks hold {} each", bytes(chunk))
                            : fmt::format("one row lies in {} chunks, {} in each", chunks_of_row(d), bytes(piece));
 
   auto better = d.shape;
   better[0] = static_cast<std::uint64_t>(std::clamp(mebibyte / row_bytes, 1.0, static_cast<double>(d.shape[0])));
-  return fmt::format("{}: {}; chunks of whole rows read faster:\n  h5repack -l {} {} OUT.h5", printable(d.path), why,
+  const auto says = fmt::format("{}: {}; chunks of whole rows read faster:", printable(d.path), why);
+  // h5repack takes lists of names, parted by commas.
+  if (d.path.find(',') != std::string::npos || printable(d.path) != d.path)
+    return fmt::format("{}\n  write it anew with chunks of {}: h5repack has no way to name it", says,
+                       fmt::join(better, " x "));
+  return fmt::format("{}\n  h5repack -l {} {} OUT.h5", says,
                      shell_quoted(fmt::format("{}:CHUNK={}", d.path, fmt::join(better, "x"))), shell_quoted(file));
 }
 

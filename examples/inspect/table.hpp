@@ -3,13 +3,15 @@
 #include <penstock/io/dataset_info.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace examples {
 
-/// Decoded bytes that must be touched to give one row, over the bytes of the row: 1 is the best there is.
-double cost_of_row(const penstock::io::dataset_info& d);
+/// Decoded bytes that must be touched to give one row, over the bytes of the row: 1 is the best there is. Nothing for
+/// virtual datasets, whose sources say it, and for those without elements.
+std::optional<double> cost_of_row(const penstock::io::dataset_info& d);
 
 /// What would make the dataset faster to read row by row, with the command; empty where nothing is amiss.
 std::string advice(const penstock::io::dataset_info& d, const std::string& file);

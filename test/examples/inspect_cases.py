@@ -67,6 +67,39 @@ class inspect(program_case):
             self.assertTrue((before["x"][:] == after["x"][:]).all())
             self.assertEqual((after["x"].chunks, after["x"].compression), ((4, 65536), "gzip"))
 
+    def test_the_command_is_right_for_names_and_shapes_of_every_kind(self):
+        if shutil.which("h5repack") is None:
+            self.skipTest("h5repack is not installed (package hdf5-tools)")
+        path, mended = self.folder / "odd.h5", self.folder / "OUT.h5"
+        cases = {
+            "a:b": ((20000, 256), (1000, 4), "f4", None),
+            "a b'c\"d$x": ((20000, 256), (1000, 4), "f4", None),
+            "image": ((3000, 3, 32, 64), (100, 1, 8, 16), "u1", "gzip"),
+            "one": ((5000000,), (100,), "f4", None),
+            "grows": ((40, 65536), (40, 1000), "f8", "gzip"),
+        }
+        for name, (shape, chunks, kind, compression) in cases.items():
+            with h5py.File(path, "w") as file:
+                data = file.create_dataset(name, shape, kind, chunks=chunks, compression=compression, maxshape=(None, *shape[1:]))
+                data[0], data[-1] = 1, 2
+            shown = self.run_program("penstock-inspect", path).stdout
+            (command,) = [line for line in shown.splitlines() if "h5repack" in line]
+            subprocess.run(command, shell=True, check=True, cwd=self.folder, executable="/bin/bash")
+            self.assertNotIn("h5repack", self.run_program("penstock-inspect", mended).stdout)
+            with h5py.File(path) as before, h5py.File(mended) as after:
+                self.assertEqual(after[name].chunks[1:], shape[1:])
+                self.assertTrue((before[name][::7] == after[name][::7]).all())
+            mended.unlink()
+
+    def test_names_that_h5repack_cannot_be_told_get_no_command(self):
+        for name in "a,b", "a\nb":
+            path = self.folder / "names.h5"
+            with h5py.File(path, "w") as file:
+                file.create_dataset(name, (20000, 1024), "f4", chunks=(7813, 8))
+            shown = self.run_program("penstock-inspect", path).stdout
+            self.assertIn("write it anew with chunks of 256 x 1024", shown)
+            self.assertNotIn("h5repack -l", shown)
+
     def test_names_the_sources_of_a_virtual_dataset_that_are_missing(self):
         path = self.folder / "virtual.h5"
         layout = h5py.VirtualLayout((10, 4), "f4")

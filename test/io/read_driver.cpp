@@ -27,8 +27,8 @@ BOOST_AUTO_TEST_SUITE(read_driver)
 
 BOOST_AUTO_TEST_CASE(libhdf5_reads_no_values_of_datasets_that_are_read_directly) {
   for (const auto& d : made_datasets()) {
-    // Streams longer than their chunk are what only libhdf5 understands.
-    if (d.access != "direct" || d.dataset.starts_with("/longer_stream")) continue;
+    // Streams longer than their chunk are what only libhdf5 understands; one source of this one is for it alone.
+    if (d.access != "direct" || d.dataset.starts_with("/longer_stream") || d.dataset == "/one_locked") continue;
     const io::row_reader reader({{.file = made_folder() / d.file, .dataset = d.dataset}});
     BOOST_TEST(raw_reads_of(reader) == 0u, d.name());
     BOOST_TEST(reader.statistics().locked_bytes == 0u);
