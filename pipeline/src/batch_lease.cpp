@@ -103,7 +103,6 @@ std::vector<gpu::stream_ref> batch_lease::end() {
   const std::lock_guard lock(mutex_);
   if (over_) return {};
   over_ = true;
-  count_.seconds += seconds_since(began_);
   std::vector<gpu::stream_ref> streams{stream_};
   streams.insert(streams.end(), others_.begin(), others_.end());
   for (const lent& batch : lent_) streams.insert(streams.end(), batch.others.begin(), batch.others.end());
@@ -121,10 +120,7 @@ std::size_t batch_lease::held() const {
   return held_;
 }
 
-double batch_lease::running_seconds() const {
-  const std::lock_guard lock(mutex_);
-  return over_ ? 0 : seconds_since(began_);
-}
+double batch_lease::seconds() const { return seconds_since(began_); }
 
 void batch_lease::used_on(std::uint64_t ticket, gpu::stream_ref other) {
   const std::lock_guard lock(mutex_);

@@ -32,8 +32,8 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   std::uint64_t failures() const;
   /// Marks in the streams of batches that were released after the run: the next run must wait for them.
   std::vector<gpu::event> take_late();
-  /// Wall clock since the run began; 0 when it is over.
-  double running_seconds() const;
+  /// Wall clock since the run began.
+  double seconds() const;
 
   void used_on(std::uint64_t ticket, gpu::stream_ref other);
   void release(std::uint64_t ticket) noexcept;

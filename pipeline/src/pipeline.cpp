@@ -23,6 +23,7 @@ void pipeline::impl::end_run() {
     on_stop.reset();
     users = lease->end();
     hands.stop();
+    count.seconds += lease->seconds();  // now that its stages' clocks stand still
     count.failures += lease->failures();
   }
   if (users.empty()) return;
@@ -111,8 +112,7 @@ std::string pipeline::state_after(const batch& last) const {
 run_position pipeline::resume_at(std::string_view state) const { return read_state(*impl_->on, state); }
 
 pipeline_report pipeline::report(const machine_limits& limits) const {
-  const batch_lease* running = impl_->lease.get();
-  return make_report(*impl_->on, impl_->count, running ? running->running_seconds() : 0, limits);
+  return make_report(*impl_->on, impl_->count, impl_->running ? impl_->lease->seconds() : 0, limits);
 }
 
 std::uint64_t pipeline::write_trace(const std::filesystem::path& file) const {
