@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -147,8 +148,10 @@ void keep(examples::figure f, examples::results& all) {
   all.figures.push_back(std::move(f));
 }
 
-void measure(const task& what, std::size_t batch_rows, const options& o, examples::results& all) {
+void measure(const task& what, std::size_t batch_rows, const std::optional<penstock::pipeline::order_price>& price,
+             const options& o, examples::results& all) {
   auto streamed = examples::measure_pipeline(what.request, batch_rows, o.timing);
+  streamed.price = price;
   const std::uint64_t checksum = streamed.checksum;
   // After the first figure: the page cache is as that one found and left it.
   if (!all.limits) all.limits = examples::measure_limits(what.request, batch_rows);
@@ -171,28 +174,39 @@ void measure(const task& what, std::size_t batch_rows, const options& o, example
   if (o.resident) compare(examples::measure_resident(what.request, batch_rows, o.timing));
 }
 
-/// A line for each order and batch size: what it costs, and how well it mixes.
-std::string prices_of(const std::vector<task>& tasks, const std::vector<std::size_t>& batch_sizes, const options& o) {
-  std::string lines;
-  if (o.labels.empty()) return lines;
+/// What each order costs, and how well it mixes, for each task and batch size; nothing where that was not asked for.
+std::vector<std::optional<penstock::pipeline::order_price>> prices_of(const std::vector<task>& tasks,
+                                                                      const std::vector<std::size_t>& batch_sizes,
+                                                                      const options& o) {
+  std::vector<std::optional<penstock::pipeline::order_price>> prices;
   for (const task& what : tasks)
-    for (const std::size_t batch_rows : batch_sizes)
-      lines += fmt::format("{} {}, batches of {} rows: {}\n", what.request.dataset, what.request.order_name, batch_rows,
-                           to_text(examples::price_of(what.request, o.labels, batch_rows)));
-  return lines;
+    for (const std::size_t batch_rows : batch_sizes) {
+      prices.emplace_back();
+      if (!o.labels.empty()) prices.back() = examples::price_of(what.request, o.labels, batch_rows);
+    }
+  return prices;
 }
 
 void measure_all(const options& o) {
   const auto batch_sizes = examples::parse_batch_sizes(o.batch_rows);
   const auto tasks = checked_tasks(o, batch_sizes);
-  const std::string prices = prices_of(tasks, batch_sizes, o);
+  const auto prices = prices_of(tasks, batch_sizes, o);
   examples::results all{.device = tasks.front().request.device.description(), .limits = {}, .figures = {}};
   fmt::print("{}, device memory {}, pinned memory {}\n", all.device, penstock::format_bytes(o.budget.device_bytes),
              penstock::format_bytes(o.budget.pinned_bytes));
-  fmt::print("{}", prices);
+  const auto for_each = [&](const auto& f) {
+    auto price = prices.begin();
+    for (const task& what : tasks)
+      for (const std::size_t batch_rows : batch_sizes) f(what, batch_rows, *price++);
+  };
+  for_each([](const task& what, std::size_t batch_rows, const auto& price) {
+    if (price)
+      fmt::print("{} {}, batches of {} rows: {}\n", what.request.dataset, what.request.order_name, batch_rows,
+                 to_text(*price));
+  });
   examples::print_head();
-  for (const task& what : tasks)
-    for (const std::size_t batch_rows : batch_sizes) measure(what, batch_rows, o, all);
+  for_each(
+      [&](const task& what, std::size_t batch_rows, const auto& price) { measure(what, batch_rows, price, o, all); });
   if (!o.json.empty()) examples::write_json(o.json, to_json(all));
   if (!o.csv.empty()) examples::write_text(o.csv, to_csv(all));
   if (!o.plot.empty()) examples::draw(o.plot, plot_of(all));

@@ -2,11 +2,13 @@
 
 #include <penstock/gpu/memory.hpp>
 #include <penstock/pipeline/description.hpp>
+#include <penstock/pipeline/price.hpp>
 #include <penstock/pipeline/report.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace examples {
@@ -47,7 +49,8 @@ struct figure {
   std::size_t pinned_bytes = 0;
   double first_batch_seconds = 0;  ///< from asking for the last repetition's epochs; Penstock only, as what follows
   penstock::pipeline::pipeline_report report;
-  std::uint64_t dropped_spans = 0;  ///< of the trace
+  std::uint64_t dropped_spans = 0;                         ///< of the trace
+  std::optional<penstock::pipeline::order_price> price{};  ///< of the order, where it was asked for
 };
 
 /// What some epochs took, and the sum of their checksums.

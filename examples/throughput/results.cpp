@@ -30,9 +30,15 @@ nlohmann::json to_json(const figure& f) {
                         {"device_bytes_peak", f.device_bytes},
                         {"pinned_bytes_peak", f.pinned_bytes},
                         {"checksum", fmt::format("{:016x}", f.checksum)}};
+  if (f.price) {
+    run["pool_bytes"] = f.price->pool_bytes;
+    run["read_amplification"] = f.price->read_amplification;
+    if (f.price->mixing) run["mixing"] = *f.price->mixing;
+  }
   if (f.reader != "penstock") return run;
   run["first_batch_ms"] = f.first_batch_seconds * 1e3;
   run["bottleneck"] = f.report.bottleneck;
+  run["choices"] = f.report.choices;
   run["consumer_waited_s"] = f.report.consumer_wait_seconds;
   if (f.report.device_stall.applies) run["device_stalled_s"] = f.report.device_stall.seconds;
   for (const auto& wait : f.report.consumer_waits)
@@ -79,17 +85,18 @@ nlohmann::json to_json(const results& all) {
 std::string to_csv(const results& all) {
   std::string text =
       "reader,dataset,order,batch_rows,rows_per_s,gb_per_s,gb_per_s_min,gb_per_s_max,link_gb_per_s,storage_gb_per_s,"
-      "first_batch_ms,device_bytes_peak,pinned_bytes_peak,checksum,bottleneck\n";
+      "first_batch_ms,device_bytes_peak,pinned_bytes_peak,mixing,checksum,bottleneck\n";
   const machine_limits limits = all.limits.value_or(machine_limits{});
   const std::string link =
       limits.link_bytes_per_second ? fmt::format("{}", *limits.link_bytes_per_second / 1e9) : std::string();
   for (const figure& f : all.figures)
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{:016x},{}\n", f.reader, csv_text(f.dataset),
-                        csv_text(f.order), f.batch_rows, f.rows_per_second, f.bytes_per_second / 1e9,
-                        f.least_bytes_per_second / 1e9, f.most_bytes_per_second / 1e9, link,
-                        limits.storage_bytes_per_second / 1e9,
-                        f.reader == "penstock" ? fmt::format("{}", f.first_batch_seconds * 1e3) : std::string(),
-                        f.device_bytes, f.pinned_bytes, f.checksum, csv_text(f.report.bottleneck));
+    text += fmt::format(
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:016x},{}\n", f.reader, csv_text(f.dataset), csv_text(f.order),
+        f.batch_rows, f.rows_per_second, f.bytes_per_second / 1e9, f.least_bytes_per_second / 1e9,
+        f.most_bytes_per_second / 1e9, link, limits.storage_bytes_per_second / 1e9,
+        f.reader == "penstock" ? fmt::format("{}", f.first_batch_seconds * 1e3) : std::string(), f.device_bytes,
+        f.pinned_bytes, f.price && f.price->mixing ? fmt::format("{}", *f.price->mixing) : std::string(), f.checksum,
+        csv_text(f.report.bottleneck));
   return text;
 }
 

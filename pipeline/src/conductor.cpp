@@ -50,7 +50,11 @@ conductor::conductor(const ground& on, statistics& count, trace_log* trace)
     stages.push_back({on.fields.host_transforms[t].concurrency, [this, t](std::uint64_t block) {
                         in_flow(block, t + 1, [&] { reader_.apply(current_->plan, block, t); });
                       }});
-  flow_ = std::make_unique<flow>(on.sizes.threads, std::move(stages), [this](std::uint64_t block) { came_out(block); });
+  flow_ = std::make_unique<flow>(
+      on.sizes.threads, std::move(stages), [this](std::uint64_t block) { came_out(block); },
+      on.sizes.most_threads > 1 && on.parts->transport.threads == 0
+          ? [this](bool waiting) { return readers_after(waiting); }
+          : std::function<std::size_t(bool)>());
   thread_ = std::thread([this] { loop(); });
 }
 
@@ -85,6 +89,14 @@ void conductor::in_flow(std::uint64_t block, std::size_t stage, const std::funct
   current_->times.set(block, way::ended(stage), end);
   if (stage + 1 < count_.flow.size()) count_.flow[stage + 1].arrive(end);
   if (done) note(trace_log::track::reader, name, start, end, block, place.rows, place.epoch);
+}
+
+/// How many blocks may be read at once, after one was.
+std::size_t conductor::readers_after(bool waiting) {
+  const auto now = clock::now();
+  const std::size_t readers = count_.readers.block_read(now, waiting);
+  if (readers != readers_) count_.flow[0].set_workers(now, readers_ = readers);
+  return readers;
 }
 
 void conductor::came_out(std::uint64_t block) {

@@ -77,6 +77,7 @@ class conductor {
   std::exception_ptr located(std::exception_ptr cause) const;
   void in_flow(std::uint64_t block, std::size_t stage, const std::function<void()>& work);
   void came_out(std::uint64_t block);
+  std::size_t readers_after(bool waiting);
   void note(trace_log::track where, const char* name, clock::time_point begin, clock::time_point end,
             std::uint64_t block, std::uint64_t rows, std::uint64_t epoch) const;
 
@@ -121,6 +122,7 @@ class conductor {
   std::shared_ptr<epoch_run> run_, current_;
   std::shared_ptr<epoch_run> last_;  ///< until later work waits for its users; touched by who starts runs
   bool quit_ = false;
+  std::size_t readers_ = 0;  ///< as the flow was last told; touched by one reader at a time
   std::unique_ptr<flow> flow_;
   std::thread thread_;
 };

@@ -1,5 +1,6 @@
 #include "flow.hpp"
 
+#include "reader_gate.hpp"
 #include "thread_places.hpp"
 
 #include <tbb/flow_graph.h>
@@ -15,12 +16,6 @@
 namespace penstock::pipeline {
 namespace {
 
-/// What travels through the graph: TBB copies messages, so it is two numbers.
-struct ticket {
-  std::uint64_t sequence = 0;  ///< counts all submissions; never starts again
-  std::uint64_t block = 0;
-};
-
 using node = tbb::flow::function_node<ticket, ticket>;
 
 // The driver and the thread that hands blocks on both take part in the arena without being TBB's workers.
@@ -29,7 +24,8 @@ constexpr int outside_threads = 2;
 }  // namespace
 
 struct flow::impl {
-  impl(std::size_t threads, std::vector<stage> stages, std::function<void(std::uint64_t)> out)
+  impl(std::size_t threads, std::vector<stage> stages, std::function<void(std::uint64_t)> out,
+       std::function<std::size_t(bool)> readers)
       : arena(static_cast<int>(threads) + 1, outside_threads),
         places(arena, threads),
         bodies(std::move(stages)),
@@ -39,6 +35,16 @@ struct flow::impl {
     constexpr auto limit = tbb::global_control::max_allowed_parallelism;
     if (threads > tbb::global_control::active_value(limit)) workers.emplace(limit, threads);
     arena.execute([&] { build(); });
+    gate.emplace(bodies.front().concurrency,
+                 reader_gate::doors{[this](ticket t) { nodes.front()->try_put(t); },
+                                    [this](ticket t) { bodies.front().body(t.block); },
+                                    [this](ticket t) {
+                                      if (nodes.size() > 1)
+                                        nodes[1]->try_put(t);
+                                      else
+                                        in_order->try_put(t);
+                                    },
+                                    [this] { places.place_this_thread(); }, std::move(readers)});
     graph->reserve_wait();
     driver = std::thread([this] { arena.execute([this] { graph->wait_for_all(); }); });
   }
@@ -46,10 +52,12 @@ struct flow::impl {
   void build() {
     graph.emplace();
     for (const stage& s : bodies)
-      nodes.push_back(std::make_unique<node>(*graph, s.concurrency, [&body = s.body](ticket t) {
-        body(t.block);
-        return t;
-      }));
+      nodes.push_back(
+          std::make_unique<node>(*graph, s.concurrency, [&body = s.body, this, first = nodes.empty()](ticket t) {
+            body(t.block);
+            if (first) gate->worker_done();
+            return t;
+          }));
     in_order.emplace(*graph, [](const ticket& t) { return static_cast<std::size_t>(t.sequence); });
     sink.emplace(*graph, tbb::flow::serial, [this](ticket t) {
       deliver(t.block);
@@ -71,6 +79,7 @@ struct flow::impl {
   std::vector<std::unique_ptr<node>> nodes;
   std::optional<tbb::flow::sequencer_node<ticket>> in_order;
   std::optional<tbb::flow::function_node<ticket>> sink;
+  std::optional<reader_gate> gate;
   std::thread driver;
   std::mutex mutex;
   std::condition_variable idle;
@@ -78,11 +87,13 @@ struct flow::impl {
   std::uint64_t came_out = 0;
 };
 
-flow::flow(std::size_t threads, std::vector<stage> stages, std::function<void(std::uint64_t)> out)
-    : impl_(std::make_unique<impl>(threads, std::move(stages), std::move(out))) {}
+flow::flow(std::size_t threads, std::vector<stage> stages, std::function<void(std::uint64_t)> out,
+           std::function<std::size_t(bool)> readers)
+    : impl_(std::make_unique<impl>(threads, std::move(stages), std::move(out), std::move(readers))) {}
 
 flow::~flow() {
   drain();
+  impl_->gate.reset();
   impl_->graph->release_wait();
   impl_->driver.join();
 }
@@ -93,7 +104,7 @@ void flow::submit(std::uint64_t block) {
     const std::lock_guard lock(impl_->mutex);
     next.sequence = impl_->submitted++;
   }
-  impl_->nodes.front()->try_put(next);
+  impl_->gate->let_in(next);
 }
 
 void flow::drain() {

@@ -22,8 +22,11 @@ class flow {
   };
 
   /// Runs `threads` bodies at once, on the readers' places. `out` is called for one block at a time, in the order of
-  /// submission.
-  flow(std::size_t threads, std::vector<stage> stages, std::function<void(std::uint64_t block)> out);
+  /// submission. `readers`, where there is one, is called after each block of the first stage, one at a time, with
+  /// whether another waits for it, and says how many may be in that stage from then on; where these are more than its
+  /// concurrency, threads beside the arena's take part.
+  flow(std::size_t threads, std::vector<stage> stages, std::function<void(std::uint64_t block)> out,
+       std::function<std::size_t(bool waiting)> readers = {});
   /// Waits for the blocks inside.
   ~flow();
   flow(const flow&) = delete;

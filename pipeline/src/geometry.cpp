@@ -16,9 +16,9 @@ constexpr std::size_t field_alignment = 256;  // of a field in a slot: what the 
 constexpr std::size_t least_straight_bytes = 64_KiB;  // smaller copies cost more to issue than a gather costs
 constexpr std::size_t most_chunk_block_bytes = 16_MiB;
 constexpr std::array block_bytes_device{2_MiB, 1_MiB, 512_KiB, 256_KiB, 128_KiB, 64_KiB, 16_KiB};
-// Slots that stay in the last-level cache are copied faster: measured on an H100 machine with 16 cores, 64 MiB of slots
-// carry 42 to 44 GB/s where 256 MiB carry 34.
-constexpr std::size_t good_slots_bytes = 64_MiB;
+// Slots that stay in the last-level cache are copied faster: measured on an H100 machine with 16 cores and a cache of
+// 105 MiB, 64 MiB of slots carry 42 to 44 GB/s where 256 MiB carry 34.
+constexpr std::size_t most_slots_bytes = 64_MiB, least_slots_bytes = 16_MiB;
 // Copies go on while a gather waits for the consumer's kernels to leave the device: 0.7 ms of a fast link.
 constexpr std::size_t good_images_bytes = 32_MiB, good_images = 32;
 constexpr std::array block_bytes_host{1_MiB, 512_KiB, 256_KiB, 128_KiB, 64_KiB, 16_KiB};
@@ -38,6 +38,12 @@ std::size_t stored_row_bytes(const wiring& w) {
   std::size_t bytes = 0;
   for (const host_field& field : w.host) bytes += field.row_bytes();
   return std::max<std::size_t>(bytes, 1);
+}
+
+/// What slots take together at best: the better part of the last-level cache.
+std::size_t good_slots_bytes(const transport_task& task) {
+  return task.cache_bytes ? std::clamp(task.cache_bytes / 3 * 2, least_slots_bytes, most_slots_bytes)
+                          : most_slots_bytes;
 }
 
 /// Which conversions go past the gather, and where the other fields lie in a slot: first what is copied at once, then
@@ -73,11 +79,13 @@ void lay_out(const wiring& w, const transport_task& task, geometry& g) {
   g.slot_bytes = end;
 }
 
-candidate make_candidate(const wiring& w, const transport_task& task, std::size_t block_rows, std::size_t threads) {
+candidate make_candidate(const wiring& w, const transport_task& task, std::size_t block_rows, std::size_t threads,
+                         std::size_t most_threads = 0) {
   candidate c;
   geometry& g = c.sizes;
   g.block_rows = block_rows;
   g.threads = threads;
+  g.most_threads = std::max(threads, most_threads);
   lay_out(w, task, g);
   c.window_blocks = g.blocks_of(task.pooled ? task.window_rows : block_rows);
   const std::size_t batch = task.batch_rows;
@@ -89,7 +97,8 @@ candidate make_candidate(const wiring& w, const transport_task& task, std::size_
     c.good_slots = 2 * c.window_blocks;
   } else if (slots) {
     c.least_slots = 2;
-    c.good_slots = std::clamp(good_slots_bytes / std::max<std::size_t>(g.slot_bytes, 1), threads + 4, 2 * threads + 6);
+    c.good_slots =
+        std::clamp(good_slots_bytes(task) / std::max<std::size_t>(g.slot_bytes, 1), threads + 4, 2 * threads + 6);
   }
   if (images) {
     c.least_images = task.pooled ? c.window_blocks : 1;
@@ -137,7 +146,8 @@ geometry take(const candidate& c, const wiring& w, const transport_task& task, s
                  fmt::format("{} blocks of {}", slots, format_bytes(g.slot_bytes)));
   }
   if (task.masked) g.ledger.add(kind::device, mask_item, 2 * task.batch_rows, "ones, then zeros");
-  for (const io::memory_item& item : task.reader_memory(g.threads)) g.ledger.add(kind::host, item.name, item.bytes);
+  for (const io::memory_item& item : task.reader_memory(g.most_threads))
+    g.ledger.add(kind::host, item.name, item.bytes);
   return g;
 }
 
@@ -176,6 +186,15 @@ std::optional<geometry> grow(const candidate& c, const wiring& w, const transpor
   images = largest<std::size_t>(images, c.good_images, 1,
                                 [&](std::size_t n) { return fits(take(c, w, task, slots, n, ring)); });
   return sized();
+}
+
+/// As many readers as may be tried, as far as what they take fits.
+geometry with_most_threads(geometry g, std::size_t most, const wiring& w, const transport_task& task,
+                           const auto& fits) {
+  const auto sized = [&](std::size_t n) {
+    return take(make_candidate(w, task, g.block_rows, g.threads, n), w, task, g.slots, g.images, g.ring_rows);
+  };
+  return sized(largest<std::size_t>(g.threads, most, 1, [&](std::size_t n) { return fits(sized(n)); }));
 }
 
 bool is_comfortable(const candidate& c, const geometry& g) {
@@ -217,6 +236,12 @@ std::size_t wished_threads(const transport_task& task) {
   return task.decodes ? task.processors : std::max<std::size_t>(1, task.processors * 3 / 4);
 }
 
+/// How many readers may be tried. Those that wait for storage need no processor; those that decode do.
+std::size_t most_threads(const transport_task& task, std::size_t threads) {
+  if (task.wish.threads || task.decodes) return threads;
+  return std::max(threads, 2 * task.processors);
+}
+
 }  // namespace
 
 std::string ring_item(const device_field& field) { return fmt::format("pipeline: ring of {}", field.name); }
@@ -226,7 +251,8 @@ std::string piece_item(const wiring& w, std::size_t field) {
 }
 
 geometry repeat_geometry(const wiring& w, const transport_task& task, const pipeline_plan& plan) {
-  return take(make_candidate(w, task, plan.block_rows, plan.threads), w, task, plan.slots, plan.images, plan.ring_rows);
+  return take(make_candidate(w, task, plan.block_rows, plan.threads, plan.most_threads), w, task, plan.slots,
+              plan.images, plan.ring_rows);
 }
 
 geometry smallest_geometry(const wiring& w, const transport_task& task) {
@@ -254,10 +280,10 @@ geometry plan_geometry(const wiring& w, const transport_task& task, const gpu::b
     for (const std::size_t rows : block_sizes(w, task)) {
       const candidate c = make_candidate(w, task, rows, threads);
       std::optional<geometry> g = grow(c, w, task, fits);
-      if (g && is_comfortable(c, *g)) return *g;
+      if (g && is_comfortable(c, *g)) return with_most_threads(*g, most_threads(task, threads), w, task, fits);
       if (g && !fallback) fallback = std::move(g);
     }
-    if (fallback) return *fallback;
+    if (fallback) return with_most_threads(*fallback, most_threads(task, threads), w, task, fits);
     if (task.wish.threads) break;
   }
   gpu::ledger all = taken;
@@ -266,6 +292,29 @@ geometry plan_geometry(const wiring& w, const transport_task& task, const gpu::b
   gpu::budget needed = limits;
   for (const gpu::memory_kind kind : gpu::memory_kinds) needed.of(kind) = all.total(kind);
   throw gpu::budget_error("the pipeline does not fit its budget", all, limits, needed);
+}
+
+std::vector<std::string> choices_of(const transport_task& task, const geometry& g) {
+  const transport_options& wish = task.wish;
+  std::vector<std::string> lines;
+  lines.push_back(fmt::format(
+      "blocks of {} rows, {}: {}", g.block_rows, format_bytes(g.block_rows * task.row_bytes),
+      wish.block_bytes ? "as asked for"
+      : task.host      ? "as near to 1 MiB as chunks, pool and budgets allow"
+                  : "as near to 2 MiB as chunks, pool and budgets allow; smaller copies do not reach the link's rate"));
+  if (g.slots)
+    lines.push_back(fmt::format(
+        "{} slots, {}: {}", g.slots, format_bytes(g.slots * g.slot_bytes),
+        wish.slots                 ? "as asked for"
+        : task.host && task.pooled ? "the pool and the next one, as far as the budget goes"
+        : task.cache_bytes ? fmt::format("a few for each reader, within two thirds of the last-level cache ({})",
+                                         format_bytes(task.cache_bytes))
+                           : "a few for each reader, within what a last-level cache holds"));
+  lines.push_back(wish.threads
+                      ? fmt::format("{} readers: as asked for", g.threads)
+                      : fmt::format("{} readers of at most {}, on {} processors{}: tried while running", g.threads,
+                                    g.most_threads, task.processors, task.decodes ? ", which decode" : ""));
+  return lines;
 }
 
 }  // namespace penstock::pipeline

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace penstock::pipeline {
@@ -17,6 +18,7 @@ struct transport_task {
   bool host = true;               ///< the device is the host
   bool pooled = false;            ///< rows are drawn from a pool
   std::uint64_t rows = 0;         ///< of an epoch
+  std::size_t row_bytes = 0;      ///< stored, of all fields
   std::uint64_t window_rows = 0;  ///< order::window_rows()
   std::uint64_t run_rows = 0;     ///< order::run_rows(), 0 where sequential
   std::uint64_t chunk_rows = 1;
@@ -24,7 +26,8 @@ struct transport_task {
   std::size_t held = 0;
   bool masked = false;  ///< the last batch is padded
   std::size_t processors = 1;
-  bool decodes = false;  ///< most bytes of a row are stored compressed
+  bool decodes = false;         ///< most bytes of a row are stored compressed
+  std::size_t cache_bytes = 0;  ///< the processors' last level; 0: not known
   transport_options wish;
   /// Host memory that reading takes with so many threads.
   std::function<std::vector<io::memory_item>(std::size_t threads)> reader_memory;
@@ -44,11 +47,15 @@ struct geometry {
   std::uint64_t quantum_rows = 0;  ///< consumed rows are given back in steps of at least so many
   bool whole_pieces = false;       ///< the ring has room for a block beside all that a consumer can hold
   bool watchful = false;           ///< there are processors to spare: who waits watches for a while first
-  std::size_t threads = 1;
+  std::size_t threads = 1;         ///< readers at first
+  std::size_t most_threads = 1;    ///< and at most: the run tries what is fastest
   gpu::ledger ledger;
 
   std::uint64_t blocks_of(std::uint64_t rows) const noexcept { return (rows + block_rows - 1) / block_rows; }
 };
+
+/// For people: why block, slots and readers are what they are, a line for each. Readers: as the plan begins.
+std::vector<std::string> choices_of(const transport_task& task, const geometry& sizes);
 
 /// Names of the plan's items in the ledger.
 std::string ring_item(const device_field& field);

@@ -165,6 +165,34 @@ std::vector<time_charge> charges_of(const ground& on, const std::vector<double>&
   return charges;
 }
 
+readers_report readers_of(const ground& on, const statistics& count, std::size_t block_bytes) {
+  const reader_tuner::findings found = count.readers.read();
+  readers_report r{found.readers, found.start, found.most, on.parts->transport.threads != 0, {}};
+  for (const reader_tuner::tried& one : found.measured)
+    r.measured.push_back({one.readers, one.blocks_per_second * static_cast<double>(block_bytes)});
+  return r;
+}
+
+std::string describe(const readers_report& r) {
+  if (r.as_asked_for) return fmt::format("{} readers: as asked for", r.now);
+  std::string text = fmt::format("{} readers, of at most {}: ", r.now, r.most);
+  if (r.measured.empty())
+    return text + (r.most > 1 ? "reading did not hold the run up for long, so that no other number was tried"
+                              : "there is one processor");
+  text += fmt::format("began with {}; while reading held the run up, ", r.first);
+  for (std::size_t i = 0; i < r.measured.size(); ++i)
+    text += fmt::format("{}{} read {:.2f} GB/s", i ? ", " : "", r.measured[i].readers,
+                        r.measured[i].bytes_per_second / 1e9);
+  return text;
+}
+
+/// The plan's, with the readers as they are now.
+std::vector<std::string> choices_of(const ground& on, const readers_report& readers) {
+  std::vector<std::string> lines = on.plan.choices;
+  if (!lines.empty()) lines.back() = describe(readers);
+  return lines;
+}
+
 std::vector<memory_use> memory_of(const ground& on, const statistics& count, std::uint64_t most_slots) {
   std::vector<memory_use> uses;
   const geometry& sizes = on.sizes;
@@ -207,6 +235,8 @@ pipeline_report make_report(const ground& on, statistics& count, double running_
   r.stages = stages_of(on, count, now);
   for (stage_report& stage : r.stages) sum_up(stage, r.seconds);
   r.reading = reading_of(on);
+  r.readers = readers_of(on, count, row_bytes * on.sizes.block_rows);
+  r.choices = choices_of(on, r.readers);
   r.consumer_waits = charges_of(on, count.waits, r.stages, r.reading);
   r.consumer_wait_seconds = count.wait_seconds;
   r.device_stall = stall_of(on, count);

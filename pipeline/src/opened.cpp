@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <stdexcept>
 
@@ -110,6 +112,7 @@ struct opened::impl {
     t.host = d.is_host();
     t.pooled = rows.is_pooled();
     t.rows = rows.rows();
+    t.row_bytes = shape.row_bytes;
     t.window_rows = rows.window_rows();
     t.run_rows = rows.run_rows();
     t.chunk_rows = shape.chunk_rows;
@@ -118,6 +121,7 @@ struct opened::impl {
     t.masked = parts->batch.last == last_batch::pad;
     t.processors = gpu::processors();
     t.decodes = decodes();
+    t.cache_bytes = static_cast<std::size_t>(std::max(0L, sysconf(_SC_LEVEL3_CACHE_SIZE)));
     t.wish = parts->transport;
     t.reader_memory = [this](std::size_t threads) {
       std::vector<io::memory_item> items;
@@ -144,6 +148,8 @@ struct opened::impl {
     plan.images = g.images;
     plan.ring_rows = g.ring_rows;
     plan.threads = g.threads;
+    plan.most_threads = g.most_threads;
+    plan.choices = choices_of(task(d), g);
     plan.order = rows.description();
     plan.fields = shapes;
     if (parts->from.damaged().policy == damage_policy::skip) plan.damage_mask = parts->from.damaged().mask;
@@ -235,7 +241,7 @@ pipeline opened::build(const pipeline_plan& plan, std::shared_ptr<gpu::memory> m
                                             .plan = plan});
   on->sizes = repeat_geometry(on->fields, task, plan);
   on->readers = std::move(impl_->readers);
-  for (io::row_reader& reader : on->readers) reader.reserve(impl::resources(reader, plan.threads));
+  for (io::row_reader& reader : on->readers) reader.reserve(impl::resources(reader, on->sizes.most_threads));
 
   for (std::size_t field = 0; field < on->fields.device.size(); ++field) {
     const device_field& what = on->fields.device[field];

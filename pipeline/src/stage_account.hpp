@@ -28,7 +28,16 @@ class stage_account {
 
   /// `workers`: blocks that can be worked on at once.
   void set_workers(std::size_t workers) noexcept { workers_ = workers; }
-  std::size_t workers() const noexcept { return workers_; }
+  /// From now on.
+  void set_workers(clock::time_point now, std::size_t workers) {
+    const std::lock_guard lock(mutex_);
+    advance(now);
+    workers_ = workers;
+  }
+  std::size_t workers() const {
+    const std::lock_guard lock(mutex_);
+    return workers_;
+  }
 
   void begin_run(clock::time_point now) {
     const std::lock_guard lock(mutex_);

@@ -2,6 +2,7 @@
 
 #include "device_stall.hpp"
 #include "ground.hpp"
+#include "reader_tuner.hpp"
 #include "stage_account.hpp"
 #include "stamps.hpp"
 
@@ -32,7 +33,8 @@ struct work_sum {
 /// thread-safe.
 struct statistics {
   explicit statistics(const ground& on)
-      : flow(1 + on.fields.host_transforms.size()),
+      : readers(on.sizes.threads, on.sizes.most_threads),
+        flow(1 + on.fields.host_transforms.size()),
         device_transforms(on.fields.device_transforms.size()),
         stall(on.device(), on.parts->faults),
         waits(way_of(on).states()) {
@@ -46,6 +48,7 @@ struct statistics {
   }
 
   void begin_run(clock::time_point now) {
+    readers.begin_run();
     for (stage_account& stage : flow) stage.begin_run(now);
     slots.begin_run(now);
     hands.begin_run(now);
@@ -56,6 +59,7 @@ struct statistics {
     hands.end_run(now);
   }
 
+  reader_tuner readers;
   std::deque<stage_account> flow;  ///< reading, then each host transform
   stage_account slots;             ///< "waiting" are those in use
   stage_account hands;        ///< the conductor; "waiting" are blocks that came out of the flow and are not put out

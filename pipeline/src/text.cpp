@@ -34,6 +34,7 @@ std::string to_text(const pipeline_plan& plan) {
   line("{} rows on {}, {}", plan.rows, plan.device.name(), plan.order);
   line("  batches of {} rows, ring of {} rows; blocks of {} rows ({}), {} slots, {} threads", plan.batch_rows,
        plan.ring_rows, plan.block_rows, format_bytes(plan.slot_bytes), plan.slots, plan.threads);
+  for (const std::string& choice : plan.choices) line("  {}", choice);
   for (const std::string& field : plan.field_reports) line("  {}", field);
   return text;
 }
@@ -73,6 +74,7 @@ std::string to_text(const pipeline_report& r) {
   for (const memory_use& use : r.memory)
     line("    {:<10} {} planned, {} in use at most", use.what, format_bytes(use.planned_bytes),
          format_bytes(use.peak_bytes));
+  for (const std::string& choice : r.choices) line("  {}", choice);
   if (r.failures) line("  {} failures", r.failures);
   for (const std::string& field : r.fields) line("  {}", field);
   if (r.damaged_row_count > 0) line("  damaged rows left out: {}", r.damaged_row_count);

@@ -13,7 +13,12 @@ reader_places::reader_places(tbb::task_arena& arena, std::size_t readers) : tbb:
       CPU_CLR(cpu, &for_readers_);
       --spare;
     }
+  spares_some_ = true;
   observe(true);
+}
+
+void reader_places::place_this_thread() const {
+  if (spares_some_) sched_setaffinity(0, sizeof for_readers_, &for_readers_);
 }
 
 void reader_places::on_scheduler_entry(bool) { sched_setaffinity(0, sizeof for_readers_, &for_readers_); }

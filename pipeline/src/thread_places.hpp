@@ -23,11 +23,14 @@ class reader_places : public tbb::task_scheduler_observer {
   reader_places(const reader_places&) = delete;
   reader_places& operator=(const reader_places&) = delete;
 
+  /// For a thread that is not the arena's.
+  void place_this_thread() const;
   void on_scheduler_entry(bool is_worker) override;
   void on_scheduler_exit(bool is_worker) override;
 
  private:
   cpu_set_t all_, for_readers_;
+  bool spares_some_ = false;
 };
 
 }  // namespace penstock::pipeline

@@ -50,7 +50,7 @@ class throughput(program_case):
         (run,) = results["runs"]
         self.assertEqual(set(run), {
             "dataset", "order", "batch_rows", "rows_per_s", "gb_per_s", "gb_per_s_min", "gb_per_s_max", "first_batch_ms",
-            "bottleneck", "consumer_waited_s", "consumer_waits", "device_bytes_peak", "pinned_bytes_peak", "checksum"
+            "bottleneck", "choices", "consumer_waited_s", "consumer_waits", "device_bytes_peak", "pinned_bytes_peak", "checksum"
         })  # fmt: skip
         self.assertGreater(results["storage_gb_per_s"], 0)
         self.assertNotIn("link_gb_per_s", results)  # the host has none
@@ -188,7 +188,8 @@ class throughput(program_case):
             file["few"] = numpy.arange(100)
         orders = "sequential,shuffled,random"
         arguments = "--order", orders, "--run-rows", 128, "--pool-rows", 4096, "--batch-rows", 256
-        _, shown = self.measure(path, *arguments, "--mixing", "/label")
+        table = self.folder / "results.csv"
+        results, shown = self.measure(path, *arguments, "--mixing", "/label", "--csv", table)
         said = dict(re.findall(r"^/x (\w+), batches of 256 rows: (.*)$", shown, re.MULTILINE))
         self.assertEqual(list(said), orders.split(","))
         mixed = {order: float(re.search(r"mixes classes to ([\d.]+) of", line)[1]) for order, line in said.items()}
@@ -196,6 +197,12 @@ class throughput(program_case):
         self.assertAlmostEqual(mixed["random"], 1, delta=0.02)
         self.assertTrue(0.7 < mixed["shuffled"] < 1)
         self.assertIn("pool of 256 KiB; each byte is read 1.00 times", said["shuffled"])
+        for run in results["runs"]:
+            self.assertAlmostEqual(run["mixing"], mixed[run["order"]], delta=0.005)
+            self.assertGreaterEqual(run["read_amplification"], 1)
+        with open(table, newline="") as file:
+            self.assertEqual([float(line["mixing"]) for line in csv.DictReader(file)],
+                             [run["mixing"] for run in results["runs"]])
         done = self.run_program("penstock-throughput", path, "--dataset", "/x", "--mixing", "/few", expect=1)
         self.assert_one_line(done, "/few has 100 labels, and /x 8192 rows")
         self.assertEqual(done.stdout, "")

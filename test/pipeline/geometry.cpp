@@ -124,7 +124,8 @@ BOOST_AUTO_TEST_CASE(a_plan_can_be_repeated_from_its_counts) {
   const pp::geometry g = pp::plan_geometry(w, t, {}, {});
   pp::pipeline_plan plan;
   plan.block_rows = g.block_rows, plan.slots = g.slots, plan.images = g.images, plan.ring_rows = g.ring_rows,
-  plan.threads = g.threads;
+  plan.threads = g.threads, plan.most_threads = g.most_threads;
+  BOOST_TEST(g.most_threads == 8u);  // twice the processors
   const pp::geometry again = pp::repeat_geometry(w, t, plan);
   for (const kind k : gpu::memory_kinds) BOOST_TEST(again.ledger.total(k) == g.ledger.total(k));
   BOOST_TEST(again.quantum_rows == g.quantum_rows);
@@ -137,6 +138,26 @@ BOOST_AUTO_TEST_CASE(wishes_are_kept) {
   BOOST_TEST(g.slots == 7u);
   BOOST_TEST(g.threads == 3u);
   BOOST_TEST(g.slot_bytes <= 1_MiB + 512);
+}
+
+BOOST_AUTO_TEST_CASE(as_many_readers_may_be_tried_as_memory_is_there_for) {
+  pp::transport_task t = task(false, false);  // a MiB for each reader
+  BOOST_TEST(pp::plan_geometry(two_fields(), t, {.host_bytes = 64_MiB}, {}).most_threads == 8u);
+  BOOST_TEST(pp::plan_geometry(two_fields(), t, {.host_bytes = 5_MiB}, {}).most_threads == 5u);
+  t.decodes = true;
+  BOOST_TEST(pp::plan_geometry(two_fields(), t, {}, {}).most_threads == 4u);
+  t.decodes = false;
+  t.wish.threads = 3;
+  BOOST_TEST(pp::plan_geometry(two_fields(), t, {}, {}).most_threads == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(slots_take_what_stays_in_the_last_level_cache) {
+  pp::transport_task t = task(false, false);
+  t.processors = 16;  // 12 readers: from 16 to 30 slots of 2 MiB and more
+  BOOST_TEST(pp::plan_geometry(two_fields(), t, {}, {}).slots * 2_MiB <= 64_MiB);
+  t.cache_bytes = 48_MiB;
+  BOOST_TEST(pp::plan_geometry(two_fields(), t, {}, {}).slots * 2_MiB <= 32_MiB);
+  BOOST_TEST(pp::plan_geometry(two_fields(), t, {}, {}).slots >= 16u);
 }
 
 BOOST_AUTO_TEST_CASE(decoding_takes_all_processors_for_a_device_and_for_the_host) {

@@ -11,11 +11,13 @@
 
 namespace penstock::pipeline {
 
-/// How blocks travel; no effect on what the consumer sees. 0: chosen from the budget.
+/// How blocks travel; no effect on what the consumer sees. 0: chosen.
 struct transport_options {
   std::size_t block_bytes = 0;  ///< stored bytes of a block; 0: about 2 MiB
-  std::size_t slots = 0;        ///< pinned slots
-  std::size_t threads = 0;      ///< blocks read and decoded at once; 0: the processors, less some for the consumer
+  std::size_t slots = 0;        ///< pinned slots; 0: from the budget and the last-level cache
+  /// Blocks read and decoded at once; 0: the processors, less some for the consumer, at first; while reading holds the
+  /// run up, other numbers are tried, and the fastest is kept.
+  std::size_t threads = 0;
 };
 
 /// A trace: spans of what every thread did, kept in memory and written when asked (pipeline::write_trace).
@@ -34,9 +36,11 @@ struct pipeline_plan {
   std::size_t slots = 0;   ///< 0: blocks land in the rings (host device, fields that need no conversion)
   std::size_t images = 0;  ///< device copies of slots: pool or staging; 0: none
   std::uint64_t ring_rows = 0;
-  std::size_t threads = 0;
-  std::string order;                ///< order::description()
-  std::vector<field_shape> fields;  ///< of a batch
+  std::size_t threads = 0;           ///< readers at first
+  std::size_t most_threads = 0;      ///< and at most; what they take is in the ledger
+  std::vector<std::string> choices;  ///< for people: block, slots and readers, and why so many
+  std::string order;                 ///< order::description()
+  std::vector<field_shape> fields;   ///< of a batch
   std::string damage_mask;  ///< the field that says which rows are intact; empty where all are, or an error comes
   std::vector<std::string> field_reports;  ///< for people: each field's access path and reason
   gpu::ledger ledger;

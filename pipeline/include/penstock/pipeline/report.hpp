@@ -40,6 +40,19 @@ struct stage_report {
   std::uint64_t most_queue = 0;
 };
 
+/// How many blocks are read at once, and what other numbers gave while reading held the run up.
+struct readers_report {
+  struct tried {
+    std::size_t readers = 0;
+    double bytes_per_second = 0;  ///< the last time
+  };
+  std::size_t now = 0;
+  std::size_t first = 0;
+  std::size_t most = 0;
+  bool as_asked_for = false;  ///< transport_options::threads: no other number is tried
+  std::vector<tried> measured{};
+};
+
 /// What readers did in files, of all fields. Seconds are summed over threads.
 struct reading_report {
   std::uint64_t stored_bytes = 0;   ///< read from files, as they are stored there
@@ -75,6 +88,7 @@ struct pipeline_report {
   double first_batch_seconds = 0;  ///< of the last run
   std::vector<stage_report> stages;
   reading_report reading;
+  readers_report readers;
 
   /// Seconds that the consumer waited on the host, each moment charged to the state of the block at the head of the
   /// line. They add up to consumer_wait_seconds. (Reading, decoding and libhdf5 share a block's time as they share all
@@ -93,6 +107,7 @@ struct pipeline_report {
   std::uint64_t damaged_row_count = 0;  ///< of the source, left out so far
   std::vector<damaged_rows> damaged;    ///< where they are, neighbours joined
   std::vector<std::string> fields;      ///< each field's access path and reason
+  std::vector<std::string> choices;     ///< block, slots and readers, and why so many
   machine_limits limits;
   std::string bottleneck;  ///< in a sentence
 };

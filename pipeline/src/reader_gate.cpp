@@ -1,0 +1,79 @@
+#include "reader_gate.hpp"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <system_error>
+
+namespace penstock::pipeline {
+
+reader_gate::reader_gate(std::size_t workers, doors how) : workers_(workers), how_(std::move(how)), limit_(workers) {}
+
+reader_gate::~reader_gate() {
+  for (std::jthread& thread : own_) thread.request_stop();
+}
+
+void reader_gate::let_in(ticket next) {
+  const std::lock_guard lock(mutex_);
+  if (at_work_ < limit_)
+    admit(next);
+  else
+    waiting_.push_back(next);
+}
+
+void reader_gate::admit(ticket next) {
+  ++at_work_;
+  if (workers_at_work_ < workers_) {
+    ++workers_at_work_;
+    how_.to_workers(next);
+  } else {
+    for_own_.push_back(next);
+    changed_.notify_one();
+  }
+}
+
+void reader_gate::worker_done() {
+  const std::lock_guard lock(mutex_);
+  --workers_at_work_;
+  done();
+}
+
+/// A block was read: others may take its place.
+void reader_gate::done() {
+  --at_work_;
+  if (how_.readers) {
+    const std::size_t readers = std::max<std::size_t>(1, how_.readers(!waiting_.empty()));
+    if (readers > workers_ + own_.size()) make_threads(readers);
+    limit_ = std::min(readers, workers_ + own_.size());
+  }
+  while (!waiting_.empty() && at_work_ < limit_) {
+    admit(waiting_.front());
+    waiting_.pop_front();
+  }
+}
+
+/// A system that gives no more threads leaves it at those that there are.
+void reader_gate::make_threads(std::size_t readers) try {
+  while (workers_ + own_.size() < readers)
+    own_.emplace_back([this](std::stop_token stop) { read_on_own_thread(std::move(stop)); });
+} catch (const std::system_error&) {
+}
+
+void reader_gate::read_on_own_thread(std::stop_token stop) {
+  prctl(PR_SET_NAME, "penstock-reader");
+  if (how_.enter) how_.enter();
+  std::unique_lock lock(mutex_);
+  while (changed_.wait(lock, stop, [&] { return !for_own_.empty(); })) {
+    const ticket next = for_own_.front();
+    for_own_.pop_front();
+    lock.unlock();
+    how_.read(next);
+    lock.lock();
+    done();
+    lock.unlock();
+    how_.pass_on(next);
+    lock.lock();
+  }
+}
+
+}  // namespace penstock::pipeline

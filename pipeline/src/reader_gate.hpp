@@ -1,0 +1,60 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+namespace penstock::pipeline {
+
+/// What travels through the graph: TBB copies messages, so it is two numbers.
+struct ticket {
+  std::uint64_t sequence = 0;  ///< counts all submissions; never starts again
+  std::uint64_t block = 0;
+};
+
+/// The door to reading: as many blocks go through at once as may be read, in the order in which they come, and that
+/// number may change meanwhile. They are read by the graph's workers, and, above their number, by threads of the
+/// gate's own, which are made when they are first needed. Thread-safe.
+class reader_gate {
+ public:
+  struct doors {
+    std::function<void(ticket)> to_workers;  ///< lets a worker read it, which calls worker_done() then; does not block
+    std::function<void(ticket)> read;        ///< reads it here
+    std::function<void(ticket)> pass_on;     ///< to the next stage
+    std::function<void()> enter;             ///< a thread of the gate's own begins
+    std::function<std::size_t(bool waiting)> readers;  ///< after each block: how many may be at work; null: all workers
+  };
+
+  reader_gate(std::size_t workers, doors how);
+  /// No block may be inside.
+  ~reader_gate();
+  reader_gate(const reader_gate&) = delete;
+  reader_gate& operator=(const reader_gate&) = delete;
+
+  void let_in(ticket next);
+  void worker_done();
+
+ private:
+  void done();
+  void admit(ticket next);
+  void make_threads(std::size_t readers);
+  void read_on_own_thread(std::stop_token stop);
+
+  const std::size_t workers_;
+  const doors how_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<ticket> waiting_;  ///< for a reader
+  std::deque<ticket> for_own_;  ///< admitted, for a thread of the gate's own
+  std::size_t limit_;
+  std::size_t at_work_ = 0, workers_at_work_ = 0;
+  std::vector<std::jthread> own_;
+};
+
+}  // namespace penstock::pipeline
