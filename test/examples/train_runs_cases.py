@@ -107,7 +107,10 @@ class train_runs(program_case):
             pass  # a terminal whose other side is closed
         os.close(ours)
         self.assertEqual(running.wait(), 0)
-        progress = rb"\repoch 1/1 \[#* *\] \d+ rows/s, \d+\.\d\d GB/s, loss \d+\.\d{4}, device [\d.]+ \w+ of [\d.]+ \w+, \d+ s left"
+        progress = (
+            rb"\repoch 1/1 \[#* *\] \d+ rows/s, \d+\.\d\d GB/s, loss \d+\.\d{4}, "
+            rb"device [\d.]+ \w+ of [\d.]+ \w+, \d+ s left"
+        )
         self.assertRegex(shown, progress)
         self.assertIn(b"epoch 1/1: loss", shown)
 
