@@ -26,16 +26,13 @@ constexpr int outside_threads = 2;
 struct flow::impl {
   impl(std::size_t threads, std::vector<stage> stages, std::function<void(std::uint64_t)> out,
        std::function<std::size_t(bool)> readers)
-      : arena(static_cast<int>(threads) + 1, outside_threads),
+      : workers(std::min(threads, tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism))),
+        arena(static_cast<int>(workers) + 1, outside_threads),
         places(arena, threads),
         bodies(std::move(stages)),
         deliver(std::move(out)) {
-    // More threads than processors are a user's right: storage may need them. The smallest such limit in a process
-    // holds, so that none is set where there are enough.
-    constexpr auto limit = tbb::global_control::max_allowed_parallelism;
-    if (threads > tbb::global_control::active_value(limit)) workers.emplace(limit, threads);
     arena.execute([&] { build(); });
-    gate.emplace(bodies.front().concurrency,
+    gate.emplace(std::min(bodies.front().concurrency, workers), bodies.front().concurrency,
                  reader_gate::doors{[this](ticket t) { nodes.front()->try_put(t); },
                                     [this](ticket t) { bodies.front().body(t.block); },
                                     [this](ticket t) {
@@ -70,7 +67,9 @@ struct flow::impl {
     tbb::flow::make_edge(*in_order, *sink);
   }
 
-  std::optional<tbb::global_control> workers;
+  /// More threads than processors are a user's right: storage may need them. TBB has no more workers, and raising its
+  /// limit for a while was seen to leave later arenas without any; so the rest are the gate's.
+  std::size_t workers;
   tbb::task_arena arena;
   reader_places places;
   std::vector<stage> bodies;

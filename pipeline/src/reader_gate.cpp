@@ -7,7 +7,11 @@
 
 namespace penstock::pipeline {
 
-reader_gate::reader_gate(std::size_t workers, doors how) : workers_(workers), how_(std::move(how)), limit_(workers) {}
+reader_gate::reader_gate(std::size_t workers, std::size_t readers, doors how)
+    : workers_(workers), how_(std::move(how)) {
+  make_threads(readers);
+  limit_ = std::min(readers, workers_ + own_.size());
+}
 
 reader_gate::~reader_gate() {
   for (std::jthread& thread : own_) thread.request_stop();

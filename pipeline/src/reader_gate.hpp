@@ -28,10 +28,11 @@ class reader_gate {
     std::function<void(ticket)> read;        ///< reads it here
     std::function<void(ticket)> pass_on;     ///< to the next stage
     std::function<void()> enter;             ///< a thread of the gate's own begins
-    std::function<std::size_t(bool waiting)> readers;  ///< after each block: how many may be at work; null: all workers
+    std::function<std::size_t(bool waiting)> readers;  ///< after each block: how many may be at work; null: as at first
   };
 
-  reader_gate(std::size_t workers, doors how);
+  /// `readers` at first; of these as many as `workers` are the graph's.
+  reader_gate(std::size_t workers, std::size_t readers, doors how);
   /// No block may be inside.
   ~reader_gate();
   reader_gate(const reader_gate&) = delete;
@@ -52,7 +53,7 @@ class reader_gate {
   std::condition_variable_any changed_;
   std::deque<ticket> waiting_;  ///< for a reader
   std::deque<ticket> for_own_;  ///< admitted, for a thread of the gate's own
-  std::size_t limit_;
+  std::size_t limit_ = 1;
   std::size_t at_work_ = 0, workers_at_work_ = 0;
   std::vector<std::jthread> own_;
 };
