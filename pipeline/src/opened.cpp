@@ -107,6 +107,19 @@ struct opened::impl {
     return 2 * decoded > all;
   }
 
+  /// Whether most bytes of a row come from a disk, past the page cache, and are given as they are.
+  bool waits_for_disk() const {
+    std::size_t waited = 0, all = 0;
+    for (std::size_t i = 0; i < readers.size(); ++i) {
+      all += readers[i].row_bytes();
+      const bool plain = std::ranges::all_of(readers[i].segments(), [](const auto& s) {
+        return s.info.access == io::access::direct && s.info.filters.empty();
+      });
+      if (plain && parts->from.fields()[i].options.around_page_cache) waited += readers[i].row_bytes();
+    }
+    return 2 * waited > all;
+  }
+
   transport_task task(gpu::device d) const {
     transport_task t;
     t.host = d.is_host();
@@ -122,6 +135,7 @@ struct opened::impl {
     t.processors = gpu::processors();
     t.decodes = decodes();
     t.cache_bytes = static_cast<std::size_t>(std::max(0L, sysconf(_SC_LEVEL3_CACHE_SIZE)));
+    t.waits_for_disk = waits_for_disk();
     t.wish = parts->transport;
     t.reader_memory = [this](std::size_t threads) {
       std::vector<io::memory_item> items;

@@ -47,7 +47,8 @@ class Loader:
     last            what becomes of rows that do not fill a batch: "keep" them as a short batch, "drop" them, or "pad"
                     the batch with zeros, and batch.mask says so
     held            batches whose arrays may be held beside the next one
-    threads         blocks read and decoded at once; 0: the processors, less some for the consumer
+    threads         blocks read and decoded at once; 0: the processors, less some for the consumer, or twice the
+                    processors where uncompressed rows are read around the page cache
     block_bytes     stored bytes of a block, what is read and copied at once; 0: chosen
     stream          the CUDA stream that uses the batches; None: torch's current one where torch is imported, else one
                     of Penstock's (then use DLPack, which orders streams)

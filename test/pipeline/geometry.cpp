@@ -173,4 +173,26 @@ BOOST_AUTO_TEST_CASE(decoding_takes_all_processors_for_a_device_and_for_the_host
   BOOST_TEST(pp::plan_geometry(two_fields(), t, {}, {}).threads == 16u);
 }
 
+BOOST_DATA_TEST_CASE(readers_that_wait_for_a_disk_are_twice_the_processors, backends, host, pooled) {
+  pp::transport_task t = task(host, pooled);
+  t.waits_for_disk = true;
+  const auto threads = [&](std::size_t processors) {
+    t.processors = processors;
+    return pp::plan_geometry(two_fields(), t, {}, {}).threads;
+  };
+  BOOST_TEST(threads(1) == 2u);
+  BOOST_TEST(threads(16) == 32u);
+  BOOST_TEST(threads(48) == 64u);
+  BOOST_TEST(threads(128) == (host ? 128u : 96u));
+  t.wish.threads = 5;
+  BOOST_TEST(threads(16) == 5u);
+}
+
+BOOST_AUTO_TEST_CASE(a_budget_of_the_host_that_holds_fewer_readers_gets_fewer) {
+  pp::transport_task t = task(false, false);
+  t.processors = 16;
+  t.waits_for_disk = true;
+  BOOST_TEST(pp::plan_geometry(two_fields(), t, {.host_bytes = 20_MiB}, {}).threads == 16u);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

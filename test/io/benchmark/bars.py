@@ -163,14 +163,11 @@ class bars:
         try:
             before, rates = direct(), {}
             for order in ("sequential", "shuffled"):
-                for threads in (0, 32):
-                    forget()
-                    rates[order, threads] = self.penstock("whole", self.o.device, "--around-page-cache", "--epochs", "1", "--threads", str(threads),
-                                                          order=order, folder=folder, group=group)
+                forget()
+                rates[order] = self.penstock("whole", self.o.device, "--around-page-cache", "--epochs", "1", order=order, folder=folder, group=group)
             best = max(before, direct())
-            for (order, threads), rate in rates.items():
-                how = f"{threads} threads" if threads else "threads chosen"
-                add(f"cold file of twice the memory, {order}, {how}", rate, best, 0.9, f"O_DIRECT reads, the better of two; {note}")
+            for order, rate in rates.items():
+                add(f"cold file of twice the memory, {order}", rate, best, 0.9, f"O_DIRECT reads, the better of two; {note}")
         finally:
             if group:
                 os.rmdir(group)

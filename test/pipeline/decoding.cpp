@@ -1,0 +1,113 @@
+// How many readers there are, and how often they decode a chunk.
+
+#include "../support/damaged_chunks.hpp"
+#include "small_file.hpp"
+
+#include <penstock/gpu/device.hpp>
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace io = penstock::io;
+namespace pp = penstock::pipeline;
+namespace gpu = penstock::gpu;
+namespace data = boost::unit_test::data;
+using namespace penstock::literals;
+using penstock::test::consume;
+using penstock::test::small_file;
+
+namespace {
+
+const auto every_device = data::make(penstock::test::devices());
+const auto orders = data::make(std::vector<std::string>{"sequential", "shuffled"});
+
+pp::order_options order_named(const std::string& name) {
+  if (name == "sequential") return pp::sequential{};
+  return pp::shuffled{.seed = 3};
+}
+
+/// A dataset of float32 whose chunks of 100 x 8 values split its rows of 60; row r holds r * 60 and so on.
+class split_file {
+ public:
+  static constexpr std::uint64_t rows = 2050, columns = 60, chunk_rows = 100, chunk_columns = 8;
+
+  split_file() {
+    penstock::test::run_python("import h5py, numpy\nwith h5py.File('" + path_.string() +
+                               "', 'w') as f:\n  f.create_dataset('x', data=numpy.arange(2050 * 60, "
+                               "dtype='f4').reshape(2050, 60), chunks=(100, 8), compression='gzip', shuffle=True)\n");
+  }
+  ~split_file() { std::filesystem::remove(path_); }
+  split_file(const split_file&) = delete;
+  split_file& operator=(const split_file&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_ =
+      std::filesystem::temp_directory_path() / ("penstock-split-" + std::to_string(::getpid()) + ".h5");
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(decoding)
+
+BOOST_DATA_TEST_CASE(each_chunk_is_decoded_once_in_an_epoch, every_device* orders, name, order) {
+  const small_file file(3001, 64, 4);  // chunks of 64 rows of /wide, 42 of /image; none of /label
+  auto pipeline = (pp::read(file.all(), order_named(order)) | pp::batched({.rows = 48}))
+                      .build(gpu::device::parse(name), {.device_bytes = 8_MiB, .pinned_bytes = 8_MiB});
+  const std::uint64_t all = 47 * 64 * 33 * 4 + 72 * 42 * 12;
+  for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
+    consume(pipeline, epoch, 1);
+    const auto decoded = pipeline.report().reading.decoded_bytes;
+    if (epoch == 0) BOOST_TEST(decoded == all);
+    BOOST_TEST(decoded <= all * (epoch + 1));  // what one epoch cut last may still be there for the next
+  }
+}
+
+BOOST_DATA_TEST_CASE(each_chunk_that_splits_rows_is_decoded_once_in_an_epoch, every_device* orders* data::make({1, 3}),
+                     name, order, threads) {
+  const split_file file;
+  auto pipeline = (pp::read(pp::source{}.field("x", io::datasets(file.path().string(), "/x")), order_named(order)) |
+                   pp::batched({.rows = 70}) | pp::transport({.threads = static_cast<std::size_t>(threads)}))
+                      .build(gpu::device::parse(name), {.device_bytes = 8_MiB, .pinned_bytes = 8_MiB});
+  std::vector<bool> seen(split_file::rows, false);
+  pipeline.run(0, 1, [&](pp::batch& batch) {
+    const auto values = penstock::test::fetch<float>(batch, "x");
+    for (std::size_t row = 0; row < batch.rows(); ++row) {
+      const auto first = values[row * split_file::columns];
+      for (std::size_t c = 0; c < split_file::columns; ++c)
+        if (values[row * split_file::columns + c] != first + static_cast<float>(c)) BOOST_FAIL("wrong values");
+      seen[static_cast<std::size_t>(first) / split_file::columns] = true;
+    }
+  });
+  BOOST_TEST(std::count(seen.begin(), seen.end(), true) == static_cast<std::ptrdiff_t>(split_file::rows));
+  constexpr std::uint64_t chunks = 21 * 8, chunk_bytes = split_file::chunk_rows * split_file::chunk_columns * 4;
+  BOOST_TEST(pipeline.report().reading.decoded_bytes == chunks * chunk_bytes);
+}
+
+BOOST_DATA_TEST_CASE(readers_that_wait_for_a_disk_are_twice_the_processors, every_device, name) {
+  const small_file plain(3001, 64), packed(3001, 64, 4);
+  const auto field = [](const small_file& file, bool around) {
+    return pp::source{}.field("wide", file.at("/wide"), {.around_page_cache = around});
+  };
+  const auto device = gpu::device::parse(name);
+  const auto threads = [&](pp::source from) {
+    return (pp::read(std::move(from)) | pp::batched({.rows = 48})).open().plan(device, {}).threads;
+  };
+  const auto twice = std::min<std::size_t>(2 * gpu::processors(), 64);
+  BOOST_TEST(threads(field(plain, true)) >= twice);
+  BOOST_TEST(threads(field(plain, false)) <= gpu::processors());
+  BOOST_TEST(threads(field(packed, true)) == gpu::processors());  // decoding takes processors
+  auto pipeline = (pp::read(field(plain, true)) | pp::batched({.rows = 48})).build(device, {});
+  pipeline.run(0, 1, [](pp::batch&) {});
+  const auto report = pipeline.report();
+  BOOST_TEST(report.stages.front().name == "read");
+  BOOST_TEST(report.stages.front().workers >= twice);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
