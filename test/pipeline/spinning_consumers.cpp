@@ -134,6 +134,7 @@ BOOST_AUTO_TEST_CASE(rows_return_after_every_stream_that_used_them_and_hold_up_n
   at_next.record(mine);
   at_next.synchronize();  // the consumer's own stream goes on: the other two hold the first batch alone
   BOOST_TEST(first_row(batch).is_there(a, probe));
+  batch.release();
 
   std::vector<first_row> lap;
   batch = go_round(range, first, lap);
