@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -62,6 +63,8 @@ void check_folder(const char* option, const std::string& file, const std::filesy
 }  // namespace
 
 int run_program(CLI::App& app, int argc, char** argv, const std::function<void()>& work) {
+  // A file that may not grow (ulimit -f) is an error like a full disk: what was begun is removed.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     refuse_odd_values(app);
     app.parse(argc, argv);

@@ -87,6 +87,17 @@ std::size_t values_of_a_row(const std::vector<io::location>& dataset) {
   return reader.row_bytes() / penstock::size_of(reader.element().element);
 }
 
+/// What a model takes in: numbers, at least one in a row.
+void check_inputs(const std::vector<io::location>& x) {
+  if (x.empty()) return;
+  const io::row_reader reader(x);
+  const io::error_context where{.file = x.front().file.string(), .dataset = x.front().dataset};
+  if (!reader.class_names().empty())
+    throw io::error("it holds texts, and a model takes numbers; texts are good for labels (--y)", where);
+  if (reader.row_bytes() == 0 && reader.rows() > 0)
+    throw io::error("its rows hold no value, and a model needs at least one input; name another dataset", where);
+}
+
 /// A label, or a value for each output: what the loss takes, and how the rows are stored.
 bool are_labels(const train_options& o, const std::vector<io::location>& y) {
   if (train::classes_of(loss_of(o), 2) == 0 || o.one_hot) return false;
@@ -169,6 +180,8 @@ training_data find_data(const train_options& o) {
   data.training.x = in_all_files(o, or_default(o.x, first, {"/train/images", "/x"}, "--x"));
   data.training.y = in_all_files(o, or_default(o.y, first, {"/train/labels", "/label"}, "--y"));
   data.training.x2 = in_all_files(o, o.x2);
+  check_inputs(data.training.x);
+  check_inputs(data.training.x2);
   data.training.weights = in_all_files(o, o.weights);
   if (o.validation > 0)
     split_off_validation(o, data);

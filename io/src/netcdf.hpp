@@ -19,8 +19,8 @@ struct packing {
   bool empty() const noexcept { return !fill && scale == 1 && offset == 0; }
 };
 
-/// From the attributes _FillValue (as a value of type `element`; none where that holds no such value), scale_factor and add_offset. Throws failure where one
-/// of them is no single number. Needs no guard of the caller's.
+/// From the attributes _FillValue (as a value of type `element`; none where that holds no such value), scale_factor and
+/// add_offset. Throws failure where one of them is no single number. Needs no guard of the caller's.
 packing read_packing(hid_t dataset, type element);
 
 }  // namespace penstock::io

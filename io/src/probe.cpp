@@ -55,7 +55,7 @@ constexpr std::array<known_format, 13> formats{{
   for (const auto& known : formats)
     if (start.starts_with(known.magic)) throw failure(fmt::format("it is no HDF5 file, but {}", known.name));
   if (bytes == 0) throw failure("it is empty, no HDF5 file; write it again");
-  throw failure("it is no HDF5 file: the format's signature is not in it");
+  throw failure("it is no HDF5 file: the format's signature is not in it; name a file that h5dump -H can list");
 }
 
 descriptor open_regular(const std::filesystem::path& path) {

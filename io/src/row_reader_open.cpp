@@ -1,4 +1,5 @@
 // Opening the datasets of a field.
+#include "datasets_near.hpp"
 #include "label_reader.hpp"
 #include "row_reader_impl.hpp"
 #include "source_files.hpp"
@@ -10,6 +11,18 @@
 #include <stdexcept>
 
 namespace penstock::io {
+namespace {
+
+/// Where there is no such dataset, the failure names those that there are.
+open_dataset open_named(hid_t file, const std::string& path) {
+  try {
+    return open_dataset(file, path);
+  } catch (const failure& e) {
+    throw failure(e.what() + datasets_near(file, path), e.system, e.hdf5);
+  }
+}
+
+}  // namespace
 
 row_reader::impl::impl(std::vector<location> where, const read_options& options) : world(options) {
   if (where.empty()) throw std::invalid_argument("a row_reader needs one dataset or more; the list is empty");
@@ -51,7 +64,7 @@ void row_reader::impl::tell_caching(dataset_info& info, std::size_t file) {
 
 void row_reader::impl::add(location where) {
   open_file_of(where);
-  const open_dataset dataset(current.file.native(), where.dataset);
+  const open_dataset dataset = open_named(current.file.native(), where.dataset);
   const auto d = std::make_shared<const dataset_description>(describe_dataset(dataset));
   if (!d->info.unreadable.empty())
     throw failure(fmt::format("{} is not read: {}", d->info.type_text, d->info.unreadable));

@@ -2,12 +2,14 @@
 
 import gzip
 import pathlib
+import resource
 import signal
+import subprocess
 
 import h5py
 import numpy
 
-from program_case import program_case
+from program_case import program_case, programs
 
 fashion_mnist = pathlib.Path("/usr/share/datasets/fashion-mnist")
 
@@ -90,6 +92,19 @@ class make_dataset(program_case):
         rows = self.folder / "rows.h5"
         self.assert_one_line(self.run_program("penstock-make-dataset", "rows", rows, "--rows", 1 << 60, expect=1), "free")
         self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_a_limit_on_the_size_of_files_is_an_error_and_leaves_no_file(self):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        path = self.folder / "rows.h5"
+        command = [programs / "penstock-make-dataset", "rows", path, "--rows", "20000", "--columns", "64"]
+        done = subprocess.run(command, preexec_fn=limit, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assert_one_line(done, str(path), "File too large")
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_more_classes_than_labels_tell_apart_are_refused(self):
+        command = "penstock-make-dataset", "rows", self.folder / "rows.h5", "--rows", 10, "--classes", 99999999999
+        self.assert_one_line(self.run_program(*command, expect=2), "--classes")
 
     def test_a_signal_leaves_no_file_and_an_older_one_as_it_was(self):
         path = self.make_rows(rows=10)

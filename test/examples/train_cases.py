@@ -127,9 +127,19 @@ class train(program_case):
         self.assert_one_line(run(path, "--momentum", "0.5", expect=2), "--momentum", "sgd")
         self.assert_one_line(run(path, "--resume", expect=2), "--checkpoint")
         self.assert_one_line(run(path, "--device", "cuda:99", expect=1), "cuda:99")
-        self.assert_one_line(run("/etc/passwd", expect=1), "/etc/passwd", "no HDF5 file")
+        self.assert_one_line(run("/etc/passwd", expect=1), "/etc/passwd", "no HDF5 file", "h5dump")
+        self.assert_one_line(run(path, "--x", "/nope", expect=1), "/nope", "there are /label, /short, /x")
         self.assert_one_line(run(path, "--checkpoint", self.folder / "no" / "c.h5", expect=1), "no folder")
         self.assertEqual(sorted(entry.name for entry in self.folder.iterdir()), ["rows.h5"])
+
+    def test_inputs_that_are_no_numbers_or_none_at_all_are_refused(self):
+        path = self.make_rows(rows=100)
+        with h5py.File(path, "a") as file:
+            file["texts"] = ["word"] * 100
+            file["empty"] = numpy.zeros((100, 0), "f4")
+        for name in "texts", "empty":
+            done = self.run_program("penstock-train", path, "--x", f"/{name}", "--epochs", 1, expect=1)
+            self.assert_one_line(done, f"{path}:/{name}", "a model")
 
     def test_labels_that_do_not_fit_are_found_before_training(self):
         path = self.make_rows(rows=100)
