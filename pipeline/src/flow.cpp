@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 namespace penstock::pipeline {
@@ -42,8 +43,18 @@ struct flow::impl {
                                         in_order->try_put(t);
                                     },
                                     [this] { places.place_this_thread(); }, std::move(readers)});
+    drive();
+  }
+
+  void drive() {
     graph->reserve_wait();
-    driver = std::thread([this] { arena.execute([this] { graph->wait_for_all(); }); });
+    try {
+      driver = std::thread([this] { arena.execute([this] { graph->wait_for_all(); }); });
+    } catch (const std::system_error& e) {
+      graph->release_wait();  // the graph's end waits for it
+      throw std::system_error(e.code(),
+                              "no thread can be started for the flow of blocks; fewer threads or less memory may help");
+    }
   }
 
   void build() {
