@@ -15,8 +15,9 @@ namespace penstock::pipeline {
 struct transport_options {
   std::size_t block_bytes = 0;  ///< stored bytes of a block; 0: about 2 MiB
   std::size_t slots = 0;        ///< pinned slots; 0: from the budget and the last-level cache
-  /// Blocks read at once; 0: the processors, less some for the consumer, or twice (disk), at first; while reading holds
-  /// the run up, other numbers are tried, and the fastest is kept.
+  /// Blocks read at once. 0: it begins with the processors, less some for the consumer, or with twice the processors
+  /// where plain rows are read around the page cache; while reading holds the run up, others are tried, and the fastest
+  /// is kept.
   std::size_t threads = 0;
 };
 
