@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <string>
 
 using namespace penstock;
@@ -23,6 +24,7 @@ struct settings {
   std::vector<std::size_t> hidden{1024, 1024};
   std::string precision = "tf32";
   std::size_t steps = 2000;
+  double seconds = 0;  ///< that a measurement lasts at least; 0: as long as its steps do
   bool kernels = false, products = false;
 };
 
@@ -54,14 +56,18 @@ class steps {
   test::device_stage<float> on_;
 };
 
+/// Seconds of a step.
+double timed(steps& all, std::size_t count) {
+  const auto start = std::chrono::steady_clock::now();
+  all.run(count);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / static_cast<double>(count);
+}
+
 void print_times(steps& all, const settings& s) {
+  const double about = timed(all, std::max<std::size_t>(s.steps / 10, 10));
+  const auto needed = static_cast<std::size_t>(std::ceil(s.seconds / about));
   std::vector<double> seconds;
-  for (int n = 0; n < 5; ++n) {
-    const auto start = std::chrono::steady_clock::now();
-    all.run(s.steps);
-    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() /
-                      static_cast<double>(s.steps));
-  }
+  for (int n = 0; n < 5; ++n) seconds.push_back(timed(all, s.seconds > 0 ? needed : s.steps));
   std::sort(seconds.begin(), seconds.end());
   const double median = seconds[seconds.size() / 2];
   fmt::print("{}, {} rows: {:.2f} us a step (median of {}; {:.2f} to {:.2f}), {:.2f} GB/s of inputs\n", s.precision,
@@ -98,13 +104,14 @@ int main(int argc, char** argv) {
   app.add_option("--hidden", s.hidden, "widths of the hidden layers")->delimiter(',');
   app.add_option("--precision", s.precision, "float32, tf32, bf16 or fp16");
   app.add_option("--steps", s.steps, "steps of each of five measurements");
+  app.add_option("--seconds", s.seconds, "what each of them takes about, whatever --steps");
   app.add_flag("--kernels", s.kernels, "the time of each kernel in a step");
   app.add_flag("--products", s.products, "cuBLASLt's algorithms for the first and the last layer, with their times");
   CLI11_PARSE(app, argc, argv);
   try {
     if (gpu::device::all().front().is_host()) throw std::runtime_error("there is no CUDA device");
     steps all(s);
-    all.run(s.steps / 10);
+    all.run(10);  // kernels are loaded, and the step is recorded
     print_times(all, s);
     if (s.kernels) print_kernels(all);
     if (!s.products) return 0;
