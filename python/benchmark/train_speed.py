@@ -5,9 +5,10 @@ the GPU already; and how fast Penstock's batches come where nothing else is done
     train_speed.py rows.h5 --make 2097152 --json speed.json      # 8 GiB of float32 rows of 4 KiB, then all figures
 
 A figure is the median of --repeat windows of at least --seconds each, within one loop that goes on over epochs; the device is
-waited for at both ends of a window. All figures are of one process, and the JSON is written anew with each."""
+waited for at both ends of a window. Windows of resident rows and of Penstock's take turns. All figures are of one process, and the JSON is written anew with each."""
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -67,10 +68,11 @@ def synchronize(options):
         torch.cuda.synchronize()
 
 
-def windows(options, batches, use):
-    """Rows/s of each window; `use` takes a batch."""
+def windows(options, feeds, use):
+    """Rows/s of each window, by feed; `use` takes a batch. Feeds take turns, so that what changes meanwhile (clocks, neighbours
+    on the machine) is the same for all. A loader that waits for its turn has read ahead, and rests."""
 
-    def window(seconds):
+    def window(batches, seconds):
         rows, since = 0, time.perf_counter()
         while rows == 0 or time.perf_counter() - since < seconds:
             batch = next(batches)
@@ -80,8 +82,10 @@ def windows(options, batches, use):
         synchronize(options)
         return rows / (time.perf_counter() - since)
 
-    window(0.3 * options.seconds)  # the first batches wait for files, kernels and compilers
-    return [window(options.seconds) for _ in range(options.repeat)]
+    for batches in feeds.values():
+        window(batches, 0.3 * options.seconds)  # the first batches wait for files, kernels and compilers
+    turns = [{name: window(batches, options.seconds) for name, batches in feeds.items()} for _ in range(options.repeat)]
+    return {name: [turn[name] for turn in turns] for name in feeds}
 
 
 def link_speed(options):
@@ -142,7 +146,8 @@ def iterate(options, batch, results):
             epoch += 1
 
     with feeds.penstock_loader(options, batch, fields=("x",)) as loader:
-        results.add("iterate", batch, windows(options, batches(loader), lambda x: None))
+        rates = windows(options, {"penstock": batches(loader)}, lambda x: None)
+        results.add("iterate", batch, rates["penstock"])
 
 
 def train(options, resident, precision, mode, batch, results):
@@ -153,20 +158,24 @@ def train(options, resident, precision, mode, batch, results):
         "penstock": lambda: feeds.penstock_feed(options, batch),
         "h5py": lambda: feeds.h5py_feed(options, batch),
     }
-    for feed in options.feeds:
+    # The DataLoader by itself: its workers would go on beside the others.
+    for group in (["resident", "penstock"], ["h5py"]):
+        names = [feed for feed in options.feeds if feed in group]
         try:
-            with makers[feed]() as batches:
-                rates = windows(options, batches, step)
+            with contextlib.ExitStack() as opened:
+                rates = windows(options, {name: opened.enter_context(makers[name]()) for name in names}, step)
         except RuntimeError as e:
-            if feed != "h5py" and mode != "compile":
+            if "h5py" not in names and mode != "compile":
                 raise
             # Workers that are killed, mostly for a small /dev/shm, or a machine where torch.compile finds no compiler: the
             # other figures are worth having.
-            results.fail(e, feed=feed, mode=mode, batch=batch)
+            for feed in names:
+                results.fail(e, feed=feed, mode=mode, batch=batch)
             continue
-        if not math.isfinite(step.loss.item()):
-            raise SystemExit(f"the loss is {step.loss.item()} after training on {feed}")
-        results.add("train", batch, rates, feed=feed, mode=mode, precision=precision)
+        if names and not math.isfinite(step.loss.item()):
+            raise SystemExit(f"the loss is {step.loss.item()} after training on {' and '.join(names)}")
+        for feed in names:
+            results.add("train", batch, rates[feed], feed=feed, mode=mode, precision=precision)
 
 
 def main():

@@ -53,6 +53,13 @@ def _torch_from_dlpack() -> Callable[[Any], Any]:
     return take
 
 
+def _refuse_to_send(what: str) -> TypeError:
+    return TypeError(
+        f"{what} are lent in this process, and cannot be pickled; send a copy: batch.torch(name).clone(), "
+        "batch.numpy(name).copy()"
+    )
+
+
 class Field:
     """One field of a batch. A DLPack tensor: np.from_dlpack(field), torch.from_dlpack(field) and the like take it."""
 
@@ -66,6 +73,7 @@ class Field:
 
     @property
     def name(self) -> str:
+        """The field's name in the source."""
         return self._name
 
     @property
@@ -75,6 +83,7 @@ class Field:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Rows of the batch, then the shape of a row."""
         return self._shape
 
     @property
@@ -145,6 +154,9 @@ class Field:
         import cupy
 
         return cupy.from_dlpack(self)
+
+    def __reduce__(self) -> Any:
+        raise _refuse_to_send("a field's rows")
 
     def __repr__(self) -> str:
         return f"Field('{self._name}', {self._dtype}, {self._shape}, {self.device})"
@@ -241,6 +253,9 @@ class Batch:
     def release(self) -> None:
         """Gives the batch back now, instead of when the loop goes on. Arrays made from it stay valid."""
         self._handle.release()
+
+    def __reduce__(self) -> Any:
+        raise _refuse_to_send("a batch's rows")
 
     def __repr__(self) -> str:
         state = ", given back" if self._handle.is_released else ""

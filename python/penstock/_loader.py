@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, NamedTuple, TypeVar
 
 from . import _core
 from ._batch import Batch, stream_handle, torch_stream
-from ._errors import PipelineError
+from ._errors import DeviceError, ForkError, PipelineError
 from ._order import ORDERS, Order, Sequential
 from ._report import Plan, Report
 from ._source import Source
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _live: weakref.WeakSet[Loader] = weakref.WeakSet()
+_imported_by = os.getpid()
 
 
 class RowPlace(NamedTuple):
@@ -110,7 +111,7 @@ class Loader:
             "trace": _bytes("trace", trace),
             "damaged": source._damaged,
         }
-        self._core = _core.StreamLoader(source.request(), list(source._maps), order.request(), options)
+        self._core = _stream_loader(source, order, options)
         self._sequential = isinstance(order, Sequential)
         self._process = os.getpid()
         self._stream = stream_handle(stream)
@@ -315,6 +316,18 @@ def _patiently(call: Callable[[], _T]) -> _T:
             raise
     gc.collect()
     return call()
+
+
+def _stream_loader(source: Source, order: Order, options: dict[str, Any]) -> _core.StreamLoader:
+    try:
+        return _core.StreamLoader(source.request(), list(source._maps), order.request(), options)
+    except DeviceError as e:
+        if os.getpid() == _imported_by or "cudaErrorInitializationError" not in str(e):
+            raise
+        raise ForkError(
+            f"this process was forked from process {_imported_by}, which had used CUDA; a forked child cannot use it. Make "
+            "the loader in that process, where one reads on all processors, or start this one with 'spawn'"
+        ) from e
 
 
 def _count(name: str, value: Any, least: int) -> int:

@@ -29,6 +29,7 @@ class Block:
 
     @property
     def fields(self) -> tuple[str, ...]:
+        """The fields' names."""
         return tuple(self._fields)
 
     def __getitem__(self, name: str) -> np.ndarray[Any, Any]:

@@ -12,6 +12,7 @@ class Sequential:
     """Rows as they lie in the source."""
 
     def request(self) -> tuple[Any, ...]:
+        """As the extension takes it."""
         return ("sequential",)
 
 
@@ -29,6 +30,7 @@ class Shuffled:
         _check(self, "seed", "run_rows", "pool_rows")
 
     def request(self) -> tuple[Any, ...]:
+        """As the extension takes it."""
         return ("shuffled", self.seed, self.run_rows, self.pool_rows)
 
 
@@ -43,6 +45,7 @@ class Random:
         _check(self, "seed")
 
     def request(self) -> tuple[Any, ...]:
+        """As the extension takes it."""
         return ("random", self.seed)
 
 
@@ -60,6 +63,7 @@ class Weighted:
         _check(self, "seed", "rows")
 
     def request(self) -> tuple[Any, ...]:
+        """As the extension takes it."""
         if isinstance(self.weights, str):
             return ("weighted", self.seed, os.fsencode(self.weights), b"", self.rows)
         import numpy
@@ -83,6 +87,7 @@ class Balanced:
         _check(self, "seed", "rows")
 
     def request(self) -> tuple[Any, ...]:
+        """As the extension takes it."""
         return ("balanced", self.seed, os.fsencode(self.field), self.rows)
 
 

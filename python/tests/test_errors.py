@@ -135,8 +135,20 @@ def test_a_closed_loader_says_so(make):
 
 
 def test_a_loader_is_not_sent_to_other_processes(make):
-    with pytest.raises(TypeError, match="Worker processes are not needed"):
-        pickle.dumps(make())
+    loader = make()
+    for what in (loader, loader.epoch(0)):
+        with pytest.raises(TypeError, match="Worker processes are not needed"):
+            pickle.dumps(what)
+    batch = next(loader.epoch(0))
+    for what in (batch, batch["x"]):
+        with pytest.raises(TypeError, match="lent in this process.*send a copy"):
+            pickle.dumps(what)
+
+
+def test_a_source_and_an_order_are_sent_to_other_processes(make, source, labels_of):
+    of, order = pickle.loads(pickle.dumps((source.astype(x="float16").select(slice(0, 100)), ps.Shuffled(seed=1))))
+    assert repr(of) == repr(source.astype(x="float16").select(slice(0, 100)))
+    assert sorted(labels_of(make(of=of, order=order).epoch(0))) == list(range(100))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of forks beside threads

@@ -1,6 +1,8 @@
 """Batches on a GPU in PyTorch, JAX and CuPy: values, the order of streams, leases. Rows that were given back are overwritten
 (poisoned), so that a tensor which is read too late, or rows which are given back too early, show."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -197,3 +199,25 @@ def test_a_mapped_field_reaches_the_gpu(on_gpu, source):
     twice = source.map(lambda block: {"label": block["label"] * 2}, fields=["label"])
     found = [batch.torch("label").clone() for batch in on_gpu(of=twice).epoch(0)]
     assert torch.cat(found).tolist() == list(range(0, 2000, 2))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of forks beside threads
+def test_a_loader_that_is_made_in_a_forked_child_is_refused_by_name(on_gpu):
+    next(on_gpu().epoch(0)).torch("x").sum().item()  # CUDA is in use
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            on_gpu()
+            said = "nothing"
+        except ps.ForkError as e:
+            said = str(e)
+        except BaseException as e:
+            said = repr(e)
+        os.write(write, said.encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        said = pipe.read()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert f"forked from process {os.getpid()}, which had used CUDA" in said

@@ -1,5 +1,6 @@
 """The order of rows depends on source, seed, epoch and position alone; a loop goes on where it was left."""
 
+import io
 import json
 
 import h5py
@@ -234,3 +235,30 @@ def test_rows_come_as_in_cpp_and_a_resumed_loop_s_too(make, labels_of, tmp_path,
     resumed = make(5, of=rows, order=order)
     resumed.load_state_dict(loader.state_dict())
     assert first + labels_of(resumed.epoch(epoch)).tolist() == expected
+
+
+#: What penstock::pipeline::pipeline::state() wrote of such a file in C++.
+STATE_IN_CPP = (
+    '{"batch":1,"batch_rows":5,"epoch":5,"fields":{"label":"57224ae9a65e3bf0"},"last_batch":"keep",'
+    '"order":"shuffled: seed 7, runs of 4 rows, pool of 12 rows","penstock_state":1,"rows":24}'
+)
+
+
+def test_a_state_is_that_of_cpp_both_ways(make, labels_of, tmp_path):
+    with h5py.File(tmp_path / "rows.h5", "w") as f:
+        f["label"] = np.arange(24)
+    order = ps.Shuffled(seed=7, run_rows=4, pool_rows=12)
+    loader = make(5, of=ps.Source(label=f"{tmp_path}/rows.h5:/label"), order=order)
+    next(loader.epoch(5))
+    assert loader.state_dict() == json.loads(STATE_IN_CPP)
+    loader.load_state_dict(json.loads(STATE_IN_CPP))
+    assert labels_of(loader.epoch(5)).tolist() == [int(row) for row in IN_CPP[order, 5].split()[5:]]
+
+
+def test_a_progress_bar_knows_how_many_batches_come(make):
+    tqdm = pytest.importorskip("tqdm", reason="tqdm is not installed")
+    shown = io.StringIO()
+    bar = tqdm.tqdm(make().epoch(0), file=shown)
+    assert bar.total == 16
+    assert sum(batch.rows for batch in bar) == 1000
+    assert "16/16" in shown.getvalue()

@@ -72,12 +72,42 @@ def test_ctrl_c_ends_a_loop(small):
     assert finish(process) == (0, "interrupted 1000\n", "")
 
 
-def test_ctrl_c_ends_a_wait_for_a_batch(tmp_path):
-    # The rows lie outside the file, in a pipe that nobody writes to: reading them waits.
+@pytest.fixture
+def waiting(tmp_path):
+    """A file whose rows lie outside it, in a pipe that nobody writes to: reading them waits."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with h5py.File(tmp_path / "outside.h5", "w") as f:
         f.create_dataset("label", shape=(1000,), dtype="i8", external=[(str(pipe), 0, 8000)])
+    return tmp_path / "outside.h5", pipe
+
+
+def test_other_threads_run_while_one_waits_for_a_batch(waiting):
+    file, pipe = waiting
+    process = start(
+        f"""
+        import os, threading
+        turns = 0
+        def work():
+            global turns
+            while turns < 1_000_000:
+                turns += 1
+            print("worked", flush=True)
+            while True:  # readers find the pipe's end, and the wait is over
+                os.close(os.open({str(pipe)!r}, os.O_WRONLY))
+        threading.Thread(target=work, daemon=True).start()
+        try:
+            next(loader.epoch(0))
+        except ps.DataError:
+            print("no rows", flush=True)
+        """,
+        file,
+    )
+    assert finish(process) == (0, "worked\nno rows\n", "")
+
+
+def test_ctrl_c_ends_a_wait_for_a_batch(waiting):
+    file, pipe = waiting
     process = start(
         f"""
         import os, signal, threading
@@ -101,7 +131,7 @@ def test_ctrl_c_ends_a_wait_for_a_batch(tmp_path):
         except ps.DataError:
             print("no rows", flush=True)
         """,
-        tmp_path / "outside.h5",
+        file,
     )
     assert process.stdout.readline() == "ready\n"
     while not select.select([process.stdout], [], [], 0.05)[0]:

@@ -61,6 +61,27 @@ def test_a_tensor_outlives_the_loop_and_the_loader(make, device):
     assert label.tolist() == list(range(960, 1000))
 
 
+class Labels(torch.utils.data.IterableDataset):
+    def __init__(self, loader):
+        self.loader = loader
+
+    def __iter__(self):
+        return (batch.torch("label") for batch in self.loader.epoch(0))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of forks beside threads
+@pytest.mark.parametrize(
+    ("context", "error", "sentence"),
+    [("fork", ps.ForkError, "belongs to process"), ("spawn", TypeError, "Worker processes are not needed")],
+)
+def test_a_dataloader_s_workers_are_refused_by_name(make, context, error, sentence):
+    rows = Labels(make())
+    with pytest.raises(error, match=sentence):
+        next(iter(torch.utils.data.DataLoader(rows, batch_size=None, num_workers=1, multiprocessing_context=context)))
+    whole = torch.cat([label.clone() for label in torch.utils.data.DataLoader(rows, batch_size=None)])
+    assert whole.tolist() == list(range(1000))  # without workers it takes the loader as it is
+
+
 RANK = """
 import sys, torch, penstock as ps
 rank, place, store = int(sys.argv[1]), sys.argv[2], sys.argv[3]

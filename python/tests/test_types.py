@@ -1,0 +1,104 @@
+"""What editors and type checkers see: annotations that hold, a stub that names what the extension has, docstrings."""
+
+import ast
+import inspect
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import penstock as ps
+from penstock import _core
+
+PACKAGE = pathlib.Path(ps.__file__).parent
+
+#: mypy's settings: strict, and without a look into large libraries.
+SETTINGS = """
+[mypy]
+strict = true
+[mypy-torch.*,jax.*,cupy.*,h5py.*]
+ignore_missing_imports = true
+follow_imports = skip
+"""
+
+PROGRAM = """
+from typing import Any
+import penstock as ps
+source = ps.Source(image="shards/*.h5:/images", label="shards/*.h5:/labels").astype(image="float32")
+loader = ps.Loader(source, batch_size=256, order=ps.Shuffled(seed=42), device="cuda:0", device_memory="512MiB")
+steps: int = len(loader)
+for epoch in range(loader.next_epoch, 10):
+    for batch in loader.epoch(epoch):
+        image: Any = batch.torch("image")
+        rows: int = batch.valid_rows
+        shape: tuple[int, ...] = batch["label"].shape
+        mask: ps.Field | None = batch.mask
+print(loader.report(), loader.plan().as_dict()["slots"])
+state: dict[str, Any] = loader.state_dict()
+loader.load_state_dict(state)
+layouts: list[str] = [dataset.layout for dataset in ps.inspect("a.h5")]
+"""
+
+#: One mistake in each line.
+MISTAKES = """
+import penstock as ps
+ps.Loader("a.h5:/x")
+ps.Loader(ps.Source(x="a.h5:/x"), order="shuffled")
+ps.Shuffled(seed="1")
+ps.Source(x=3)
+text: str = ps.inspect("a.h5")[0].shape
+"""
+
+
+def mypy(folder, *arguments):
+    pytest.importorskip("mypy", reason="mypy is not installed")
+    (folder / "mypy.ini").write_text(SETTINGS)
+    beside = {} if "site-packages" in PACKAGE.parts else {"MYPYPATH": str(PACKAGE.parent)}
+    command = [sys.executable, "-m", "mypy", "--config-file", "mypy.ini", "--cache-dir", str(folder / "cache"), *arguments]
+    done = subprocess.run(command, cwd=folder, env=os.environ | beside, capture_output=True, text=True, timeout=600)
+    return done.stdout.splitlines()
+
+
+def test_the_package_keeps_its_annotations(tmp_path):
+    assert mypy(tmp_path, "-p", "penstock")[-1].startswith("Success: no issues found")
+
+
+def test_a_program_is_checked_by_the_package_s_annotations(tmp_path):
+    (tmp_path / "right.py").write_text(PROGRAM)
+    (tmp_path / "wrong.py").write_text(MISTAKES)
+    assert mypy(tmp_path, "right.py")[-1].startswith("Success")
+    lines = [int(line.split(":")[1]) for line in mypy(tmp_path, "wrong.py") if ": error:" in line]
+    assert sorted(set(lines)) == [3, 4, 5, 6, 7]
+
+
+def names(body):
+    functions = [node.name for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+    return {*functions, *(node.target.id for node in body if isinstance(node, ast.AnnAssign))} - {"__init__"}
+
+
+def public(of):
+    return {name for name in vars(of) if not name.startswith("_")}
+
+
+def test_the_stub_names_what_the_extension_has():
+    stub = ast.parse((PACKAGE / "_core.pyi").read_text()).body
+    assert names(stub) == public(_core)
+    for node in stub:
+        if isinstance(node, ast.ClassDef):
+            assert names(node.body) == public(getattr(_core, node.name)), node.name
+
+
+def test_everything_public_has_a_docstring():
+    missing = [] if ps.__doc__ else ["penstock"]
+    for name in ps.__all__:
+        thing = getattr(ps, name)
+        if not callable(thing):
+            continue
+        members = {f"{name}.{member}": value for member, value in vars(thing).items()} if inspect.isclass(thing) else {}
+        for where, what in {name: thing, **members}.items():
+            is_public = not where.partition(".")[2].startswith("_")
+            if is_public and (callable(what) or isinstance(what, property)) and not inspect.getdoc(what):
+                missing.append(where)
+    assert not missing
