@@ -1,0 +1,116 @@
+#include "gpu.hpp"
+#include "pairs.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+#include <memory>
+
+using namespace penstock;
+using penstock::test::all_joins;
+using penstock::test::host_stage;
+using penstock::test::options_for;
+using penstock::test::pairs;
+using train::join;
+
+namespace {
+
+/// A stage for pairs on any device.
+template <class T>
+struct pair_stage {
+  gpu::stream stream;
+  std::shared_ptr<gpu::memory> memory;
+  train::stage stage;
+  std::size_t count;
+
+  pair_stage(gpu::device device, const train::stage_options& options, const pairs<T>& data)
+      : stream(device),
+        memory([&] {
+          gpu::ledger all = train::plan(device, options);
+          for (const char* name : {"x", "x2"}) all.add(gpu::memory_kind::device, name, data.first.x.size() * sizeof(T));
+          all.add(gpu::memory_kind::device, "y", data.better.size() * sizeof(std::int32_t));
+          return std::make_shared<gpu::memory>(device, all);
+        }()),
+        stage(stream, options, memory),
+        count(train::parameters(options.model)) {
+    put("x", data.first.x.data(), data.first.x.size() * sizeof(T));
+    put("x2", data.second.x.data(), data.second.x.size() * sizeof(T));
+    put("y", data.better.data(), data.better.size() * sizeof(std::int32_t));
+    stream.synchronize();
+  }
+  void accumulate(std::size_t rows) {
+    stage.accumulate({.x = at("x"), .x2 = at("x2"), .targets = at("y"), .rows = rows, .valid_rows = rows - 2});
+  }
+  std::vector<T> gradients() {
+    std::vector<T> values(count);
+    gpu::copy(stream, values.data(), at("train: gradients"), count * sizeof(T));
+    stream.synchronize();
+    return values;
+  }
+
+ private:
+  std::byte* at(const char* name) { return memory->at(gpu::memory_kind::device, name).data(); }
+  void put(const char* name, const void* from, std::size_t bytes) { gpu::copy(stream, at(name), from, bytes); }
+};
+
+template <class T>
+double distance(const std::vector<T>& a, const std::vector<T>& b) {
+  double worst = 0, largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    worst = std::max(worst, std::abs(double(a[i]) - double(b[i])));
+    largest = std::max(largest, std::abs(double(a[i])));
+  }
+  return worst / largest;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(pairs_on_devices)
+
+BOOST_AUTO_TEST_CASE(bf16_comes_near_float32) {
+  const pairs<float> data(64, 5);
+  for (const join kind : all_joins) {
+    train::stage_options options = options_for({.join = kind, .embedding = 4}, 64);
+    host_stage<float> exact(options);
+    options.precision = train::precision::bf16;
+    host_stage<float> rounded(options);
+    exact.stage.accumulate(data.rows(0, 64));
+    rounded.stage.accumulate(data.rows(0, 64));
+    BOOST_TEST(distance(test::copy_of(exact.gradients()), test::copy_of(rounded.gradients())) < 0.05);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(cuda_agrees_with_the_host, test::on_gpu()) {
+  const pairs<double> data(65, 5);
+  for (const join kind : all_joins)
+    for (const bool shared : {true, false}) {
+      train::stage_options options = options_for({.join = kind, .shared = shared, .embedding = 35, .head = {4}}, 65);
+      options.model.layer_norm = true;
+      options.model.dropout = 0.2;
+      options.compute = type::float64;
+      pair_stage<double> host(gpu::device::host(), options, data), cuda(test::first_gpu(), options, data);
+      host.accumulate(65);
+      cuda.accumulate(65);
+      BOOST_TEST(distance(host.gradients(), cuda.gradients()) < 1e-12, train::to_text(options.model));
+      BOOST_TEST(std::abs(host.stage.progress().running.loss() - cuda.stage.progress().running.loss()) < 1e-12);
+      options.loss = train::pairwise_ranking{.margin = 1};
+      pair_stage<double> margin_host(gpu::device::host(), options, data), margin(test::first_gpu(), options, data);
+      margin_host.accumulate(65);
+      margin.accumulate(65);
+      BOOST_TEST(distance(margin_host.gradients(), margin.gradients()) < 1e-12);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(cuda_gives_the_same_bits_again_in_bf16, test::on_gpu()) {
+  const pairs<float> data(65, 5);
+  for (const bool shared : {true, false}) {
+    train::stage_options options = options_for({.join = join::dot, .shared = shared, .embedding = 7}, 65);
+    options.precision = train::precision::bf16;
+    pair_stage<float> one(test::first_gpu(), options, data), other(test::first_gpu(), options, data);
+    for (auto* each : {&one, &other})
+      for (int n = 0; n < 3; ++n) each->accumulate(65);
+    BOOST_TEST(test::same_bits<float>(one.gradients(), other.gradients()));
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

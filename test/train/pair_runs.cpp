@@ -1,0 +1,157 @@
+#include "fixture.hpp"
+#include "training_file.hpp"
+
+#include <penstock/train/error.hpp>
+#include <penstock/train/predictor.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+using namespace penstock;
+using penstock::test::rows_of;
+using train::join;
+
+namespace {
+
+/// /a and /b, rows x 6, and /better: whether a's first value is the larger one.
+struct pair_file : test::scratch_folder {
+  static constexpr std::size_t rows = 600, columns = 6;
+  std::filesystem::path file = folder / "pairs.h5";
+  rows_of<float> a{rows, columns, 2, 1}, b{rows, columns, 2, 2};
+
+  pair_file() { write(); }
+  void write() const {
+    std::vector<std::uint8_t> better(rows);
+    for (std::size_t n = 0; n < rows; ++n) better[n] = a.row(n)[0] > b.row(n)[0] ? 1 : 0;
+    io::writer to(file);
+    for (const auto& [name, values] : {std::pair{"/a", &a.x}, {"/b", &b.x}}) {
+      to.create(name, type::float32, {rows, columns});
+      to.write_rows(name, 0, rows, std::as_bytes(std::span(*values)));
+    }
+    to.create("/better", type::uint8, {rows});
+    to.write_rows("/better", 0, rows, std::as_bytes(std::span(better)));
+    to.commit();
+  }
+  pipeline::opened open(std::size_t batch_rows) const {
+    auto source = pipeline::source{}
+                      .field("x", {{file, "/a"}}, {.as = type::float32})
+                      .field("x2", {{file, "/b"}}, {.as = type::float32})
+                      .field("label", {{file, "/better"}}, {.as = type::int32});
+    return (pipeline::read(source, pipeline::shuffled{.seed = 5, .run_rows = 16, .pool_rows = 128}) |
+            pipeline::batch_options{.rows = batch_rows, .last = pipeline::last_batch::pad, .held = 0})
+        .open();
+  }
+  static train::trainer_options options() {
+    return {.stage = {.model = {.inputs = columns,
+                                .hidden = {16},
+                                .outputs = 1,
+                                .dropout = 0.1,
+                                .pair = {.join = join::difference, .embedding = 1}},
+                      .loss = train::pairwise_ranking{},
+                      .optimizer = train::adamw{.learning_rate = 0.01},
+                      .rows = 50,
+                      .seed = 3,
+                      .threads = 1},
+            .x2 = "x2",
+            .check_every = 2};
+  }
+};
+
+struct pair_run {
+  gpu::stream stream{gpu::device::host()};
+  train::planned_run planned;
+  train::trainer trainer;
+
+  explicit pair_run(const pair_file& data, const train::trainer_options& options = pair_file::options())
+      : planned([&] {
+          auto training = data.open(options.stage.rows), testing = data.open(options.stage.rows);
+          const auto plan = train::plan(gpu::device::host(), {}, options.stage, training, &testing);
+          return train::build(plan, std::move(training), std::move(testing));
+        }()),
+        trainer(stream, options, planned.memory) {}
+
+  std::vector<float> weights() { return test::weights_of(trainer.stage()); }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(runs_of_pairs)
+
+BOOST_AUTO_TEST_CASE(a_predictor_gives_what_the_stage_does) {
+  const pair_file data;
+  pair_run run(data);
+  run.trainer.normalise_from(run.planned.training);
+  for (int epoch = 0; epoch < 6; ++epoch) run.trainer.train_epoch(run.planned.training);
+  const train::metrics tested = run.trainer.evaluate(*run.planned.testing);
+  BOOST_TEST(tested.accuracy() > 0.93);
+  run.trainer.save(data.path("state.h5"));
+
+  train::predictor_options options = train::options_of(data.path("state.h5"));
+  options.rows = 64;
+  BOOST_TEST((options.model == pair_file::options().stage.model));
+  BOOST_TEST((options.form == train::prediction::sigmoid));
+  const auto memory = std::make_shared<gpu::memory>(gpu::device::host(), train::plan(gpu::device::host(), options));
+  train::predictor predictor(gpu::stream_ref{}, options, memory);
+  predictor.load(data.path("state.h5"));
+  auto source = pipeline::source{}
+                    .field("x", {{data.file, "/a"}}, {.as = type::float32})
+                    .field("x2", {{data.file, "/b"}}, {.as = type::float32});
+  auto rows = (pipeline::read(source) | pipeline::batch_options{.rows = 64}).build(gpu::device::host(), {});
+  std::uint64_t right = 0;
+  predictor.predict(
+      rows, "x",
+      [&](std::uint64_t first, std::size_t count, std::span<const std::byte> values) {
+        const auto* const p = reinterpret_cast<const float*>(values.data());
+        for (std::size_t n = 0; n < count; ++n)
+          right += (p[n] > 0.5f) == (data.a.row(first + n)[0] > data.b.row(first + n)[0]) ? 1 : 0;
+      },
+      {}, "x2");
+  BOOST_TEST(right == tested.correct);
+}
+
+BOOST_AUTO_TEST_CASE(a_resumed_run_has_the_bits_of_the_undisturbed_one) {
+  const pair_file data;
+  for (const bool shared : {true, false}) {
+    train::trainer_options options = pair_file::options();
+    options.stage.model.pair.shared = shared;
+    pair_run whole(data, options), first(data, options), second(data, options);
+    whole.trainer.normalise_from(whole.planned.training);
+    whole.trainer.train_epoch(whole.planned.training);
+    whole.trainer.train_epoch(whole.planned.training);
+    first.trainer.normalise_from(first.planned.training);
+    first.trainer.train_epoch(first.planned.training);
+    first.trainer.save(data.path("state.h5"));
+    second.trainer.resume(data.path("state.h5"));
+    second.trainer.train_epoch(second.planned.training);
+    BOOST_TEST(test::same_bits<float>(second.weights(), whole.weights()));
+    options.stage.model.pair.shared = !shared;
+    pair_run other(data, options);
+    BOOST_CHECK_THROW(other.trainer.resume(data.path("state.h5")), train::error);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_bad_value_of_the_second_input_is_named_by_its_dataset) {
+  pair_file data;
+  data.b.x[77 * pair_file::columns + 3] = std::numeric_limits<float>::quiet_NaN();
+  data.write();
+  const auto names_it = [](const train::error& e) {
+    return e.where().rows == std::vector<std::uint64_t>{77} &&
+           std::string(e.what()).find("pairs.h5:/b row 77") != std::string::npos;
+  };
+  pair_run run(data);
+  BOOST_CHECK_EXCEPTION(run.trainer.normalise_from(run.planned.training), train::error, names_it);
+  pair_run other(data);
+  BOOST_CHECK_EXCEPTION(other.trainer.train_epoch(other.planned.training), train::error, names_it);
+}
+
+BOOST_AUTO_TEST_CASE(the_field_of_the_second_input_must_be_named) {
+  const pair_file file;
+  train::trainer_options options = pair_file::options();
+  options.x2.clear();
+  BOOST_CHECK_THROW(pair_run(file, options), std::invalid_argument);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
