@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace penstock::benchmark {
@@ -86,8 +87,7 @@ class bench {
                                                                  static_cast<int>(found.size()), found.data(), &count);
     fmt::print("{}: {} x {} by {}\n", s.name, s.m, s.n, s.k);
     if (status != CUBLAS_STATUS_SUCCESS || count == 0) fmt::print("  none ({})\n", cublasLtGetStatusString(status));
-    for (int n = 0; n < count; ++n)
-      print(found[static_cast<std::size_t>(n)], seconds(what, a, b, d, found[static_cast<std::size_t>(n)].algo));
+    for (std::size_t n = 0; n < static_cast<std::size_t>(count); ++n) print(found[n], what, a, b, d);
     cublasLtMatmulPreferenceDestroy(preference);
     for (const cublasLtMatrixLayout_t each : {a, b, d}) cublasLtMatrixLayoutDestroy(each);
     cublasLtMatmulDescDestroy(what);
@@ -115,11 +115,18 @@ class bench {
     return value;
   }
 
-  void print(const cublasLtMatmulHeuristicResult_t& r, double seconds) const {
+  /// A line of one algorithm. What the heuristic offers may yet be refused: that is said, and the others follow.
+  void print(const cublasLtMatmulHeuristicResult_t& r, cublasLtMatmulDesc_t what, cublasLtMatrixLayout_t a,
+             cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t d) {
+    cublasStatus_t status = r.state;
+    if (status == CUBLAS_STATUS_SUCCESS) status = run(what, a, b, d, r.algo);
+    const std::string took = status != CUBLAS_STATUS_SUCCESS
+                                 ? fmt::format("refused ({})", cublasLtGetStatusString(status))
+                                 : fmt::format("{:7.2f} us", seconds(what, a, b, d, r.algo) * 1e6);
     fmt::print(
-        "  {:7.2f} us  algorithm {:3}, tile {:3}, stages {:3}, split {:2}, reduction {}, inner {}, cluster {:2}, "
+        "  {}  algorithm {:3}, tile {:3}, stages {:3}, split {:2}, reduction {}, inner {}, cluster {:2}, "
         "swizzle {}, option {:3}, workspace {:8}, waves {:.2f}\n",
-        seconds * 1e6, configured(r.algo, CUBLASLT_ALGO_CONFIG_ID), configured(r.algo, CUBLASLT_ALGO_CONFIG_TILE_ID),
+        took, configured(r.algo, CUBLASLT_ALGO_CONFIG_ID), configured(r.algo, CUBLASLT_ALGO_CONFIG_TILE_ID),
         configured(r.algo, CUBLASLT_ALGO_CONFIG_STAGES_ID), configured(r.algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM),
         configured(r.algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME),
         configured(r.algo, CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID),
@@ -128,19 +135,23 @@ class bench {
         r.workspaceSize, r.wavesCount);
   }
 
+  cublasStatus_t run(cublasLtMatmulDesc_t what, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                     cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t& algorithm) {
+    const float one = 1, none = 0;
+    return cublasLtMatmul(lt_, what, &one, a_, a, b_, b, &none, d_, d, d_, d, &algorithm, workspace_, workspace_bytes_,
+                          nullptr);
+  }
+
   /// Of one product among many in a row: what a launch costs beside it is hidden.
   double seconds(cublasLtMatmulDesc_t what, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                  cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t& algorithm) {
     constexpr int times = 100;
-    const float one = 1, none = 0;
-    const auto run = [&] {
-      for (int n = 0; n < times; ++n)
-        check(cublasLtMatmul(lt_, what, &one, a_, a, b_, b, &none, d_, d, d_, d, &algorithm, workspace_,
-                             workspace_bytes_, nullptr));
+    const auto many = [&] {
+      for (int n = 0; n < times; ++n) check(run(what, a, b, d, algorithm));
     };
-    run();
+    many();
     check(cudaEventRecord(first_, nullptr));
-    run();
+    many();
     check(cudaEventRecord(last_, nullptr));
     check(cudaEventSynchronize(last_));
     float milliseconds = 0;
