@@ -14,6 +14,7 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -23,12 +24,16 @@ namespace examples {
 
 namespace {
 
-/// CLI11 2.1 reads "-1" as the largest unsigned number, and takes the next option as the value of one whose value is
-/// missing.
+/// CLI11 2.1 reads "-1" as the largest unsigned number, and what is larger than that as it, too. It takes the next
+/// option as the value of one whose value is missing.
 void refuse_odd_values(CLI::App& app) {
-  const CLI::Validator not_negative(
+  const CLI::Validator count(
       [](const std::string& text) {
-        return text.starts_with('-') ? fmt::format("{} is below 0", text) : std::string();
+        if (text.starts_with('-')) return fmt::format("{} is below 0", text);
+        std::uint64_t value = 0;
+        const bool fits =
+            std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc::result_out_of_range;
+        return fits ? std::string() : fmt::format("{} is above {}", text, std::numeric_limits<std::uint64_t>::max());
       },
       "");
   const CLI::Validator no_option(
@@ -39,9 +44,9 @@ void refuse_odd_values(CLI::App& app) {
   const CLI::Validator not_empty(
       [](const std::string& text) { return text.empty() ? "an empty name is no name" : std::string(); }, "");
   for (CLI::Option* option : app.get_options()) {
-    if (option->get_positional()) option->check(not_empty);
+    if (option->get_positional() || option->get_type_name() == "TEXT") option->check(not_empty);
     if (option->get_items_expected_max() > 0) option->check(no_option);
-    if (option->get_type_name().starts_with("UINT")) option->check(not_negative);
+    if (option->get_type_name().starts_with("UINT")) option->check(count);
   }
   for (CLI::App* command : app.get_subcommands({})) refuse_odd_values(*command);
 }

@@ -225,6 +225,10 @@ penstock::train::loss_options loss_of(const train_options& o) {
   only_for(o.labels_from != 0 || o.confusion, softmax || binary || ranking, "--labels-from and --confusion are",
            "softmax, binary or ranking");
   only_for(o.margin != 0, ranking, "--margin is", "ranking");
+  if (ranking && o.x2.empty())
+    throw std::invalid_argument(
+        "--loss ranking compares two inputs; name the dataset of the second ones with --x2, or take --loss binary for "
+        "yes and no of one");
   penstock::train::loss_options loss = penstock::train::parse_loss(o.loss);
   if (auto* of_classes = std::get_if<penstock::train::softmax_cross_entropy>(&loss))
     of_classes->label_smoothing = o.label_smoothing;

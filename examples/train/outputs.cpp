@@ -4,7 +4,23 @@
 #include "../common/program.hpp"
 #include "training_log.hpp"
 
+#include <fmt/format.h>
+
+#include <stdexcept>
+
 namespace examples {
+namespace {
+
+/// A checkpoint is written beside the old one, and then put in its place: nothing but a file can be replaced so.
+void check_replaceable(const named_file& named) {
+  const auto& [option, file] = named;
+  std::error_code not_there;
+  if (!file.empty() && std::filesystem::exists(file, not_there) && !std::filesystem::is_regular_file(file, not_there))
+    throw std::invalid_argument(
+        fmt::format("{} {}: it is no file that a checkpoint could replace; name another", option, file));
+}
+
+}  // namespace
 
 void check_outputs(const train_options& o, const std::vector<std::filesystem::path>& inputs) {
   const std::vector<named_file> files{{"--checkpoint", o.checkpoint},
@@ -14,6 +30,8 @@ void check_outputs(const train_options& o, const std::vector<std::filesystem::pa
                                       {"--plot", o.plot}};
   training_log::check_name(o.log);
   for (const auto& [option, file] : files) check_output(option, file, inputs);
+  check_replaceable(files[0]);
+  check_replaceable(files[1]);
   check_apart(files);
   check_plot("--plot", o.plot, inputs);
 }

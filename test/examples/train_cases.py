@@ -130,6 +130,11 @@ class train(program_case):
         self.assert_one_line(run("/etc/passwd", expect=1), "/etc/passwd", "no HDF5 file", "h5dump")
         self.assert_one_line(run(path, "--x", "/nope", expect=1), "/nope", "there are /label, /short, /x")
         self.assert_one_line(run(path, "--checkpoint", self.folder / "no" / "c.h5", expect=1), "no folder")
+        for option in "--checkpoint", "--json", "--x":
+            self.assert_one_line(run(path, option, "", expect=2), option, "empty name")
+        self.assert_one_line(run(path, "--checkpoint", "/dev/full", expect=2), "--checkpoint", "/dev/full", "no file")
+        self.assert_one_line(run(path, "--seed", 2**64, expect=2), "--seed", "above")
+        self.run_program("penstock-train", path, "--seed", 2**64 - 1, "--plan")
         self.assertEqual(sorted(entry.name for entry in self.folder.iterdir()), ["rows.h5"])
 
     def test_inputs_that_are_no_numbers_or_none_at_all_are_refused(self):
@@ -174,7 +179,7 @@ class train(program_case):
             file["x"][123, 5] = numpy.nan
         train = lambda *more: self.run_program("penstock-train", first, second, "--epochs", 1, *more, expect=1)
         self.assert_one_line(train(), "part2.h5:/x row 123:", "row 423 of the training set")
-        self.assert_one_line(train("--no-normalise"), "part2.h5:/x row 123:")
+        self.assert_one_line(train("--no-normalise"), "part2.h5:/x row 123:", "--skip-non-finite")
         for path in first, second:
             with h5py.File(path, "a") as file:
                 file["half"] = file["label"][:].astype("f2")

@@ -91,6 +91,7 @@ class train_pairs(program_case):
             "penstock-train", path, "--x", "/a", "--y", "/better", "--epochs", 1, "--hidden", 8, *more, expect=expect)  # fmt: skip
         for option in ("--towers", "shared"), ("--join", "dot"), ("--head", 4), ("--test-x2", "/b"):
             self.assert_one_line(one(*option, expect=2), option[0], "--x2")
+        self.assert_one_line(one("--loss", "ranking", expect=2), "--loss ranking", "--x2")
         one("--checkpoint", state)
         self.assert_one_line(refused("--checkpoint", state, "--resume", expect=1), "c.h5")
         predict = lambda *more: self.run_program(

@@ -176,13 +176,15 @@ void trainer::check(const train::progress& p, const pipeline::pipeline& data, co
     fail((p.bad_input & train::progress::of_second_input) != 0 ? options_.x2 : options_.x,
          p.bad_input & ~train::progress::of_second_input,
          "an input is not finite (NaN or infinity), or becomes so when it is normalised; mend the data, or let "
-         "such steps be skipped");
+         "such steps be skipped (non_finite::skip, --skip-non-finite)");
   if (!model_->name().empty() && !std::isfinite(p.running.loss_sum))
     throw error(fmt::format("the loss of {} is not finite after {} steps; lower the learning rate, or mend the data",
                             model_->name(), p.steps),
                 {.epoch = epoch, .step = p.steps});
   if (p.bad_loss != none)
-    fail(options_.x, p.bad_loss, "the loss is not finite; lower the learning rate, or let such steps be skipped");
+    fail(options_.x, p.bad_loss,
+         "the loss is not finite; lower the learning rate, or let such steps be skipped (non_finite::skip, "
+         "--skip-non-finite)");
 }
 
 void trainer::normalise_from(pipeline::pipeline& training, std::stop_token stop) {
