@@ -52,6 +52,36 @@ def test_booleans_travel_as_bytes(tmp_path):
     np.testing.assert_array_equal(found.astype(bool), values)
 
 
+def test_members_of_compounds_are_fields(tmp_path):
+    table = np.zeros(20, dtype=[("id", ">i4"), ("pos", [("x", "f4"), ("y", "f8")]), ("v", "u1", (2, 3))])
+    table["id"], table["pos"]["y"], table["v"] = np.arange(20), np.arange(20) / 3, np.arange(120).reshape(20, 2, 3)
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as f:
+        f["table"], f["complex"] = table, np.arange(20) * (1 + 2j)
+    with h5py.File(path) as f:
+        np.testing.assert_array_equal(read(path, "/table[id]"), f["table"]["id"])
+        np.testing.assert_array_equal(read(path, "/table[pos.y]"), f["table"]["pos"]["y"])
+        np.testing.assert_array_equal(read(path, "/table[v]"), f["table"]["v"])
+        np.testing.assert_array_equal(read(path, "/complex[i]"), f["complex"][:].imag)
+    with pytest.raises(ps.DataError, match="name one of its members"):
+        read(path, "/table")
+
+
+def test_enumerations_and_texts_are_numbers(tmp_path):
+    words = ["cat", "dog", "an owl"]
+    fixed = np.array([words[row % 3].encode() for row in range(20)], dtype="S8")
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as f:
+        f.create_dataset("enum", data=np.arange(20, dtype="i2") % 3, dtype=h5py.enum_dtype({"A": 0, "B": 1, "C": 2}, "i2"))
+        f["fixed"] = fixed
+        f.create_dataset("text", data=[words[row % 3] for row in range(20)], dtype=h5py.string_dtype())
+    with h5py.File(path) as f:
+        np.testing.assert_array_equal(read(path, "/enum"), f["enum"][:])
+        np.testing.assert_array_equal(read(path, "/fixed"), f["fixed"][:].view("u1").reshape(20, 8))
+        texts = f["text"].asstr()[:]
+    np.testing.assert_array_equal(read(path, "/text"), [sorted(words).index(text) for text in texts])
+
+
 @pytest.mark.parametrize("row_shape", [(), (1,), (5,), (2, 3), (2, 3, 4)])
 def test_rows_of_any_shape(tmp_path, row_shape):
     values = np.arange(60 * int(np.prod(row_shape))).reshape(60, *row_shape)
