@@ -56,5 +56,5 @@ class ClosedError(PenstockError):
 
 
 class ForkError(PenstockError):
-    """A loader was used in a child process that was forked from the one that made it, or made for CUDA in one that was forked
-    from a process that had used CUDA."""
+    """A loader was used in a child process that was forked from the one that made it, or made for CUDA in one that was
+    forked from a process that had used CUDA."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, NamedTuple, TypeVar
 
 from . import _core
 from ._batch import Batch, stream_handle, torch_stream
+from ._checks import whole
 from ._errors import DeviceError, ForkError, PipelineError
 from ._order import ORDERS, Order, Sequential
 from ._report import Plan, Report
@@ -95,18 +96,18 @@ class Loader:
         if rank is None or world_size is None:
             rank, world_size = _distributed()
         options = {
-            "batch_size": _count("batch_size", batch_size, 1),
+            "batch_size": whole("batch_size", batch_size, 1),
             "last": str(last),
-            "held": _count("held", held, 0),
-            "threads": _count("threads", threads, 0),
+            "held": whole("held", held, 0),
+            "threads": whole("threads", threads, 0),
             "block_bytes": _bytes("block_bytes", block_bytes),
             "device": str(device),
             "device_memory": _bytes("device_memory", device_memory),
             "pinned_memory": _bytes("pinned_memory", pinned_memory),
             "host_memory": _bytes("host_memory", host_memory),
-            "rank": _count("rank", rank, 0),
-            "world_size": _count("world_size", world_size, 1),
-            "shards": _count("shards", world_size if shards is None else shards, 1),
+            "rank": whole("rank", rank, 0),
+            "world_size": whole("world_size", world_size, 1),
+            "shards": whole("shards", world_size if shards is None else shards, 1),
             "poisoned": bool(poisoned),
             "trace": _bytes("trace", trace),
             "damaged": source._damaged,
@@ -137,7 +138,7 @@ class Loader:
 
         While a loop works on its last batches, Penstock reads on into the next epoch: epochs in sequence follow each
         other without a gap."""
-        number = _count("epoch", number, 0)
+        number = whole("epoch", number, 0)
         first = 0
         if self._resume is not None and self._resume[0] == number:
             first = self._resume[1]
@@ -183,7 +184,7 @@ class Loader:
 
     def place_of(self, field: str, row: int) -> RowPlace:
         """The file, the dataset and the row in it where a row of the source is stored."""
-        return RowPlace(*self._core.place_of(field, row))
+        return RowPlace(*self._core.place_of(field, whole("row", row)))
 
     def state_dict(self) -> dict[str, Any]:
         """Where the loop is, with all that decides which rows follow: plain values, for torch.save() or JSON. The batch in
@@ -195,6 +196,8 @@ class Loader:
         """Goes on where `state` was taken: the next loop over that epoch sees the batches that were left, the same
         rows. Budgets, threads, devices and the files' folder may differ. Raises ValueError that names both sides where
         another source, order or batch size would make them others."""
+        if not isinstance(state, dict) or "penstock_state" not in state:
+            raise ValueError("this is not the state of a loader; give what state_dict() returned")
         self._position = self._resume = self._core.resume_at(json.dumps(state))
 
     def close(self) -> None:
@@ -330,16 +333,8 @@ def _stream_loader(source: Source, order: Order, options: dict[str, Any]) -> _co
         ) from e
 
 
-def _count(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} is a whole number, not {value!r}")
-    if value.__index__() < least:
-        raise ValueError(f"{name} is at least {least}, not {value}")
-    return int(value.__index__())
-
-
 def _bytes(name: str, value: Any) -> int:
-    return _core.parse_bytes(value) if isinstance(value, str) else _count(name, value, 0)
+    return _core.parse_bytes(value) if isinstance(value, str) else whole(name, value)
 
 
 def _distributed() -> tuple[int, int]:

@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import Any, Union
 
+from ._checks import whole
+
 
 @dataclass(frozen=True)
 class Sequential:
@@ -85,6 +87,8 @@ class Balanced:
 
     def __post_init__(self) -> None:
         _check(self, "seed", "rows")
+        if not isinstance(self.field, str):
+            raise TypeError(f"field of Balanced is the name of one, not {self.field!r}")
 
     def request(self) -> tuple[Any, ...]:
         """As the extension takes it."""
@@ -98,6 +102,5 @@ ORDERS = (Sequential, Shuffled, Random, Weighted, Balanced)
 
 def _check(order: Any, *names: str) -> None:
     for name in names:
-        value = getattr(order, name)
-        if not isinstance(value, int) or not 0 <= value < 2**64:
-            raise ValueError(f"{name} of {type(order).__name__} is a number from 0 on, not {value!r}")
+        number = whole(f"{name} of {type(order).__name__}", getattr(order, name))
+        object.__setattr__(order, name, number)  # NumPy's numbers too become Python's

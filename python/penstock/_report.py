@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from . import _core
+from ._checks import whole
 from ._order import ORDERS, Order
 from ._source import Source
 
@@ -75,6 +76,5 @@ def price(source: Source, order: Order, batch_size: int = 256, *, classes: str |
         raise TypeError(f"what is read is a penstock.Source, not {type(source).__name__}")
     if not isinstance(order, ORDERS):
         raise TypeError(f"an order is one of {', '.join(kind.__name__ + '()' for kind in ORDERS)}, not {order!r}")
-    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-        raise ValueError(f"batch_size is a whole number from 1 on, not {batch_size!r}")
-    return Price(_core.price(source.request(), order.request(), batch_size, os.fsencode(classes or "")))
+    rows = whole("batch_size", batch_size, 1)
+    return Price(_core.price(source.request(), order.request(), rows, os.fsencode(classes or "")))

@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import Any, Callable, Iterable, Mapping, Sequence, Tuple, Union
 
+from ._checks import MOST, finite, whole
 from ._map import MapFunction
 
 #: "FILE:/DATASET", (FILE, DATASET), or a list of these, joined by row. FILE and DATASET may hold wildcards.
@@ -35,6 +36,8 @@ class _Field:
 
 
 def _places(field: str, where: Any) -> Iterable[tuple[str, str]]:
+    if isinstance(where, str) and "\0" in where:
+        raise ValueError(f"field '{field}' is read from a file whose name holds a zero byte: {where!r}")
     if isinstance(where, str):
         file, colon, dataset = where.rpartition(":/")
         if not colon or not file:
@@ -92,8 +95,8 @@ class Source:
         """With values of value * scale, or value * scale + shift for (scale, shift); computed on the device."""
         changes = {}
         for name, factor in factors.items():
-            scale, shift = factor if isinstance(factor, tuple) else (factor, 0.0)
-            changes[name] = {"scale": float(scale), "shift": float(shift)}
+            scale, shift = factor if isinstance(factor, tuple) and len(factor) == 2 else (factor, 0.0)
+            changes[name] = {"scale": finite(f"scale of '{name}'", scale), "shift": finite(f"shift of '{name}'", shift)}
         return self._with(changes)
 
     def netcdf(self, *fields: str, masked: float = math.nan) -> Source:
@@ -115,25 +118,23 @@ class Source:
         """With rows left out whose stored bytes cannot be read or decoded, up to `limit_rows` of the source; without it, the
         first one ends the epoch. Batches have one more field, `mask`, float32: 0 for such a row, whose damaged fields are
         zeros, and for padding; 1 for the others. Multiply the loss by it. The report lists the rows."""
-        if isinstance(limit_rows, bool) or not isinstance(limit_rows, int) or limit_rows < 0:
-            raise ValueError(f"limit_rows is a number from 0 on, not {limit_rows!r}")
         other = self._with({})
-        other._damaged = (limit_rows, str(mask))
+        other._damaged = (whole("limit_rows", limit_rows), str(mask))
         return other
 
     def rows_along(self, **axes: int) -> Source:
         """The axis of a field's datasets that counts its rows, instead of the first; the others follow in their order."""
-        for name, axis in axes.items():
-            if isinstance(axis, bool) or not isinstance(axis, int) or axis < 0:
-                raise ValueError(f"the rows of '{name}' lie along an axis by its number, from 0 on, not {axis!r}")
-        return self._with({name: {"row_axis": axis} for name, axis in axes.items()})
+        numbers = {name: whole(f"the axis of the rows of '{name}'", axis) for name, axis in axes.items()}
+        return self._with({name: {"row_axis": number} for name, number in numbers.items()})
 
     def region(self, **parts: Mapping[int, slice | range]) -> Source:
         """Parts of a field's other axes, by the axis' number in the dataset: region(x={1: slice(0, 32)})."""
         changes = {}
         for name, part in parts.items():
+            if not isinstance(part, Mapping):
+                raise TypeError(f"a region of '{name}' is {{axis: slice(first, end)}}, not {part!r}")
             found = [(axis, *(_ranges(extent) or [(0, 0)])[0]) for axis, extent in part.items() if _is_range(name, extent)]
-            changes[name] = {"region": tuple(found)}
+            changes[name] = {"region": tuple((whole(f"an axis of '{name}'", axis), *range_) for axis, *range_ in found)}
         return self._with(changes)
 
     def map(
@@ -157,13 +158,12 @@ class Source:
         epoch with a PipelineError, whose __cause__ it is."""
         if not callable(function):
             raise TypeError(f"map() takes a function of a block, not {function!r}")
-        if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-            raise ValueError(f"threads is a whole number from 1 on, not {threads!r}")
+        threads = whole("threads", threads, 1)
         known = {*self.fields, *(output[0] for of in self._maps for output in of[3])}
         for wanted in fields or ():
             if wanted not in known:
                 raise ValueError(f"the source has no field '{wanted}'; it has {', '.join(sorted(known))}")
-        made = [(out, _dtype_name(dtype), [int(n) for n in shape]) for out, (dtype, shape) in (outputs or {}).items()]
+        made = [_output(out, declared) for out, declared in (outputs or {}).items()]
         title = name or str(getattr(function, "__name__", "map"))
         other = self._with({})
         other._maps = (*self._maps, (title, function, None if fields is None else list(fields), made, threads))
@@ -179,6 +179,8 @@ class Source:
         """Only rows for which `keep` holds of the value of `field`, which has one number in each row. `keep` is called for
         each row when a Loader is made."""
         self._check(field)
+        if not callable(keep):
+            raise TypeError(f"where() takes a function of a value, not {keep!r}")
         return self._only(("where", field, keep))
 
     def split(self, validation: float = 0.1, *, seed: int = 0, group: str | None = None) -> tuple[Source, Source]:
@@ -186,7 +188,8 @@ class Source:
         seed and its number alone. With `group`, a field's name, rows with the same value in it stay together."""
         if group is not None:
             self._check(group)
-        training, validating = (self._only(("part", float(validation), seed, group or "", it)) for it in (False, True))
+        how = finite("validation", validation), whole("seed", seed), group or ""
+        training, validating = (self._only(("part", *how, it)) for it in (False, True))
         return training, validating
 
     def request(self) -> tuple[Any, ...]:
@@ -236,14 +239,13 @@ def mixed(parts: Iterable[Source | tuple[Source, float]], *, rows: int = 0) -> S
     numbers count on from one source to the next. What is said of the mixed source's fields holds for all of its parts;
     map() and skip_damaged() are said of it, not of them."""
     shares = [part if isinstance(part, tuple) else (part, 1.0) for part in parts]
-    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 0:
-        raise ValueError(f"rows is a number from 0 on, not {rows!r}")
+    rows = whole("rows", rows)
     if not shares:
         raise ValueError("a mix needs at least one source")
     for number, (part, ratio) in enumerate(shares, 1):
         if not isinstance(part, Source):
             raise TypeError(f"what is mixed are sources, with their ratios: [(source, 3), ...], not {part!r}")
-        if not (math.isfinite(ratio) and ratio > 0):
+        if not hasattr(ratio, "__float__") or not (math.isfinite(ratio) and ratio > 0):
             raise ValueError(f"source {number} of a mix has the ratio {ratio}; ratios are above 0")
         if part._maps or part._damaged:
             what = "is mapped" if part._maps else "says what becomes of damaged rows"
@@ -261,11 +263,20 @@ def _ranges(rows: Any) -> list[tuple[int, int]] | None:
         return None
     ranges = []
     for part in parts:
-        first, end = part.start or 0, part.stop
-        if part.step not in (None, 1) or end is None or not 0 <= first <= end:
+        bounds = part.start or 0, part.stop
+        is_whole = all(hasattr(bound, "__index__") for bound in bounds)
+        first, end = (bound.__index__() for bound in bounds) if is_whole else (1, 0)
+        if part.step not in (None, 1) or not 0 <= first <= end <= MOST:
             raise ValueError(f"rows are selected from a first one up to a last one, both from 0 on, not by {part!r}")
         ranges.append((first, end - first))
     return ranges
+
+
+def _output(name: str, declared: Any) -> tuple[str, str, list[int]]:
+    if not isinstance(declared, tuple) or len(declared) != 2 or not isinstance(declared[1], (list, tuple)):
+        raise TypeError(f"the output '{name}' is declared as (type, row shape): ('float32', (3, 32, 32)), not {declared!r}")
+    dtype, shape = declared
+    return name, _dtype_name(dtype), [whole(f"an extent of '{name}'", extent) for extent in shape]
 
 
 def _is_range(field: str, extent: Any) -> bool:

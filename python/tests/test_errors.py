@@ -83,6 +83,44 @@ def test_wrong_arguments_are_value_errors(make, options, sentence):
         make(**options)
 
 
+@pytest.mark.parametrize(
+    "use, error, sentence",
+    [
+        (lambda s: s.split(0.1, seed=-1), ValueError, "seed is at least 0, not -1"),
+        (lambda s: s.split(0.1, seed=1.5), TypeError, "seed is a whole number, not 1.5"),
+        (lambda s: s.split("x"), TypeError, "validation is a number, not 'x'"),
+        (lambda s: s.where("label", 3), TypeError, "a function of a value, not 3"),
+        (lambda s: s.select(slice(0, 2**65)), ValueError, "rows are selected"),
+        (lambda s: s.select(slice(0.5, 2)), ValueError, "rows are selected"),
+        (lambda s: s.scaled(x="a"), TypeError, "scale of 'x' is a number, not 'a'"),
+        (lambda s: s.scaled(x=(1, float("nan"))), ValueError, "shift of 'x' is a finite number"),
+        (lambda s: s.region(x={-1: slice(3)}), ValueError, "an axis of 'x' is at least 0"),
+        (lambda s: s.region(x=[slice(3)]), TypeError, "a region of 'x'"),
+        (lambda s: s.rows_along(x=2**70), ValueError, "at most"),
+        (lambda s: s.map(len, outputs={"y": "float32"}), TypeError, "the output 'y' is declared as"),
+        (lambda s: s.map(len, outputs={"y": ("float32", [-1])}), ValueError, "an extent of 'y'"),
+        (lambda s: ps.Loader(s, 2**70, device="host"), ValueError, "batch_size is at most"),
+        (lambda s: ps.Loader(s, device_memory=1.5e9, device="host"), TypeError, "device_memory is a whole number"),
+        (lambda s: ps.Loader(s, device="host").epoch(2**70), ValueError, "epoch is at most"),
+        (lambda s: ps.Loader(s, device="host").place_of("x", -1), ValueError, "row is at least 0"),
+        (lambda s: ps.Loader(s, device="host").load_state_dict("abc"), ValueError, "what state_dict"),
+        (lambda s: ps.Shuffled(seed=True), TypeError, "seed of Shuffled is a whole number"),
+        (lambda s: ps.Balanced(3), TypeError, "field of Balanced"),
+        (lambda s: ps.mixed([(s, "a")]), ValueError, "the ratio a"),
+        (lambda s: ps.Source(x="a\0b:/x"), ValueError, "zero byte"),
+    ],
+)
+def test_arguments_that_cannot_be_are_refused_by_name(source, use, error, sentence):
+    with pytest.raises(error, match=sentence):
+        use(source)
+
+
+def test_numpy_s_numbers_are_numbers(make, source):
+    loader = make(np.int64(50), of=source.select(slice(np.int64(0), np.int64(100))), order=ps.Shuffled(seed=np.uint8(3)))
+    assert len(loader) == 2 and "seed 3" in str(loader.plan())
+    assert loader.place_of("x", np.int32(7)).row == 7
+
+
 def test_a_device_that_is_not_there_is_a_device_error(make):
     with pytest.raises(ps.DeviceError, match="cuda:99"):
         make(device="cuda:99")

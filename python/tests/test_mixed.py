@@ -78,7 +78,7 @@ def test_some_rows_of_a_part_take_part(make, labels_of, parts):
         (lambda a, b: ps.mixed([]), "at least one source"),
         (lambda a, b: ps.mixed([(a, 0), b]), "source 1 of a mix has the ratio 0; ratios are above 0"),
         (lambda a, b: ps.mixed([a, (b, math.nan)]), "source 2 of a mix has the ratio nan"),
-        (lambda a, b: ps.mixed([a], rows=-1), "rows is a number from 0 on"),
+        (lambda a, b: ps.mixed([a], rows=-1), "rows is at least 0"),
         (lambda a, b: ps.mixed([a, b.map(lambda block: None)]), "source 2 of a mix is mapped; say it of the mixed"),
         (lambda a, b: ps.mixed([a.skip_damaged()]), "source 1 of a mix says what becomes of damaged rows"),
         (lambda a, b: ps.mixed([a, ps.mixed([b])]), "source 2 of a mix is mixed itself"),

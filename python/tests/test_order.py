@@ -93,7 +93,7 @@ def test_a_state_of_other_rows_is_refused_by_name(make, source):
         make(65, order=ps.Shuffled(seed=1)).load_state_dict(state)
     with pytest.raises(ValueError, match="10 of 1000 rows take part"):
         make(of=source.select(slice(0, 10)), order=ps.Shuffled(seed=1)).load_state_dict(state)
-    with pytest.raises(ValueError, match="not the state of a run"):
+    with pytest.raises(ValueError, match="not the state of a loader"):
         make().load_state_dict({})
 
 

@@ -60,7 +60,7 @@ def test_rows_lie_along_another_axis_and_only_a_part_is_read(tmp_path):
     np.testing.assert_array_equal(all_of(source), values.transpose(1, 0, 2))
     part = source.region(v={0: slice(1, 3), 2: range(2, 5)})
     np.testing.assert_array_equal(all_of(part), values[1:3, :, 2:5].transpose(1, 0, 2))
-    with pytest.raises(ValueError, match="along an axis by its number"):
+    with pytest.raises(ValueError, match="the axis of the rows of 'v' is at least 0"):
         source.rows_along(v=-1)
     with pytest.raises(TypeError, match="a region of 'v'"):
         source.region(v={0: 3})
