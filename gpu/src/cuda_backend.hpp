@@ -30,7 +30,7 @@ CUstream_st* create_stream(int ordinal, bool high_priority, fault_injector* faul
 void destroy(CUstream_st* stream) noexcept;
 void synchronize(stream_ref stream);
 
-CUevent_st* create_event(int ordinal, bool timed, fault_injector* faults);
+CUevent_st* create_event(int ordinal, event_use use, fault_injector* faults);
 void destroy(CUevent_st* event) noexcept;
 void record(CUevent_st* event, stream_ref stream);
 void hold(stream_ref stream, CUevent_st* event);

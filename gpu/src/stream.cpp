@@ -26,9 +26,9 @@ stream::stream(gpu::device d, bool high_priority, fault_seam faults) : device_(d
 
 void event_traits::release(native_type native) noexcept { cuda::destroy(native); }
 
-event::event(gpu::device d, bool timed, fault_seam faults) : device_(d), faults_(std::move(faults)) {
+event::event(gpu::device d, event_use use, fault_seam faults) : device_(d), faults_(std::move(faults)) {
   if (d.is_cuda())
-    native_.reset(cuda::create_event(d.ordinal(), timed, faults_.get()));
+    native_.reset(cuda::create_event(d.ordinal(), use, faults_.get()));
   else
     host::begin("cudaEventCreateWithFlags", faults_.get());
 }

@@ -126,7 +126,7 @@ void batch_lease::used_on(std::uint64_t ticket, gpu::stream_ref other) {
   const std::lock_guard lock(mutex_);
   if (over_) throw std::invalid_argument("the batch's run has ended");
   try {
-    gpu::event filled(on_->device(), false, on_->parts->faults);
+    gpu::event filled(on_->device(), gpu::event_use::order, on_->parts->faults);
     filled.record(stream_);
     filled.hold(other);
   } catch (const gpu::error&) {
@@ -151,7 +151,8 @@ void batch_lease::release(std::uint64_t ticket) noexcept {
 /// The run is over, and its rows may soon be another's: that one waits for what was issued until now.
 void batch_lease::mark_late(const std::vector<gpu::stream_ref>& others) {
   for (std::size_t i = 0; i <= others.size(); ++i)
-    late_.emplace_back(on_->device(), false, on_->parts->faults).record(i == 0 ? stream_ : others[i - 1]);
+    late_.emplace_back(on_->device(), gpu::event_use::order, on_->parts->faults)
+        .record(i == 0 ? stream_ : others[i - 1]);
 }
 
 std::vector<gpu::event> batch_lease::take_late() {
@@ -183,7 +184,7 @@ void batch_lease::give_back_in_order() {
 /// Overwrites the rows [released_, end) once all streams that used them are past them.
 void batch_lease::poison(std::uint64_t end) {
   for (const gpu::stream_ref other : others_) {
-    gpu::event used(on_->device(), false, on_->parts->faults);
+    gpu::event used(on_->device(), gpu::event_use::order, on_->parts->faults);
     used.record(other);
     used.hold(stream_);
   }

@@ -127,7 +127,7 @@ void conductor::wait_for_users(std::span<const gpu::stream_ref> consumers) {
   // Rows that came back, and were not needed again, may still be in use on streams that are not among the consumers.
   if (last_) last_->between.hold_until_free(std::array<gpu::stream_ref, 2>{copy_, work_}, handover::nothing);
   for (const gpu::stream_ref stream : consumers) {
-    gpu::event used(on_.device(), false, on_.parts->faults);
+    gpu::event used(on_.device(), gpu::event_use::order, on_.parts->faults);
     used.record(stream);
     wait_for(used);
   }

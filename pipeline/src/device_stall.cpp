@@ -27,7 +27,8 @@ device_stall::sample* device_stall::free_sample() {
   const auto found = std::find_if(open_.begin(), open_.end(), [](const sample& s) { return s.stands_for == 0; });
   if (found != open_.end()) return &*found;
   if (open_.size() == most_open) return nullptr;
-  return &open_.emplace_back(sample{gpu::event(device_, true, faults_), gpu::event(device_, true, faults_)});
+  return &open_.emplace_back(sample{gpu::event(device_, gpu::event_use::timing, faults_),
+                                    gpu::event(device_, gpu::event_use::timing, faults_)});
 }
 
 void device_stall::hold(gpu::stream_ref stream, const gpu::event& event) {

@@ -4,7 +4,7 @@ namespace penstock::pipeline {
 
 gpu::event* event_pool::take() {
   if (free_.empty()) {
-    all_.push_back(std::make_unique<gpu::event>(device_, false, faults_));
+    all_.push_back(std::make_unique<gpu::event>(device_, gpu::event_use::order, faults_));
     return all_.back().get();
   }
   gpu::event* event = free_.back();

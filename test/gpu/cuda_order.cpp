@@ -189,7 +189,7 @@ BOOST_AUTO_TEST_CASE(timed_events_measure_the_device, test::on_gpu()) {
   const auto d = test::first_gpu();
   const stage s(d);
   const gpu::stream stream(d);
-  gpu::event first(d, true), last(d, true);
+  gpu::event first(d, gpu::event_use::timing), last(d, gpu::event_use::timing);
   first.record(stream);
   test::spin_until(stream, s.gate(), s.mark(), 1);
   last.record(stream);

@@ -26,7 +26,8 @@ std::shared_ptr<test::failing_site> failing(const char* call) {
 // Each use of a stream and of an event asks the seam that belongs to it, under the call's name.
 void check_seam(gpu::device d) {
   BOOST_CHECK_EXCEPTION(gpu::stream(d, false, failing("cudaStreamCreateWithPriority")), gpu::error, has_code);
-  BOOST_CHECK_EXCEPTION(gpu::event(d, false, failing("cudaEventCreateWithFlags")), gpu::error, has_code);
+  BOOST_CHECK_EXCEPTION(gpu::event(d, gpu::event_use::order, failing("cudaEventCreateWithFlags")), gpu::error,
+                        has_code);
   gpu::event event(d);
   const auto on_stream = [&](const char* call, auto&& use) {
     const gpu::stream stream(d, false, failing(call));
@@ -35,8 +36,9 @@ void check_seam(gpu::device d) {
   on_stream("cudaStreamSynchronize", [](const gpu::stream& stream) { stream.synchronize(); });
   on_stream("cudaEventRecord", [&](const gpu::stream& stream) { event.record(stream); });
   on_stream("cudaStreamWaitEvent", [&](const gpu::stream& stream) { event.hold(stream); });
-  BOOST_CHECK_EXCEPTION(gpu::event(d, false, failing("cudaEventQuery")).done(), gpu::error, has_code);
-  BOOST_CHECK_EXCEPTION(gpu::event(d, false, failing("cudaEventSynchronize")).synchronize(), gpu::error, has_code);
+  BOOST_CHECK_EXCEPTION(gpu::event(d, gpu::event_use::order, failing("cudaEventQuery")).done(), gpu::error, has_code);
+  BOOST_CHECK_EXCEPTION(gpu::event(d, gpu::event_use::order, failing("cudaEventSynchronize")).synchronize(), gpu::error,
+                        has_code);
 }
 
 }  // namespace

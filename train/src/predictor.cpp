@@ -40,7 +40,8 @@ class landing_places {
       : stream_(stream),
         row_bytes_(row_bytes),
         to_(to),
-        events_{gpu::event(stream.device()), gpu::event(stream.device())} {
+        events_{gpu::event(stream.device(), gpu::event_use::waiting),
+                gpu::event(stream.device(), gpu::event_use::waiting)} {
     for (std::size_t n = 0; n < 2; ++n) places_[n] = memory.at(gpu::memory_kind::pinned, predictor_items::landings[n]);
   }
 

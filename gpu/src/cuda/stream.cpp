@@ -22,9 +22,10 @@ void synchronize(stream_ref stream) {
   call("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(stream.native()); });
 }
 
-CUevent_st* create_event(int ordinal, bool timed, fault_injector* faults) {
+CUevent_st* create_event(int ordinal, event_use use, fault_injector* faults) {
   const caller call(ordinal, faults);
-  const unsigned flags = cudaEventBlockingSync | (timed ? 0U : static_cast<unsigned>(cudaEventDisableTiming));
+  const unsigned flags = (use == event_use::waiting ? static_cast<unsigned>(cudaEventBlockingSync) : 0U) |
+                         (use == event_use::timing ? 0U : static_cast<unsigned>(cudaEventDisableTiming));
   cudaEvent_t event = nullptr;
   call("cudaEventCreateWithFlags", [&] { return cudaEventCreateWithFlags(&event, flags); });
   return event;

@@ -22,7 +22,7 @@ CUstream_st* create_stream(int, bool, fault_injector*) { refuse(); }
 void destroy(CUstream_st*) noexcept {}
 void synchronize(stream_ref) { refuse(); }
 
-CUevent_st* create_event(int, bool, fault_injector*) { refuse(); }
+CUevent_st* create_event(int, event_use, fault_injector*) { refuse(); }
 void destroy(CUevent_st*) noexcept {}
 void record(CUevent_st*, stream_ref) { refuse(); }
 void hold(stream_ref, CUevent_st*) { refuse(); }

@@ -53,7 +53,7 @@ void run(benchmark::State& state, gpu::device device, rows what) {
   stream.synchronize();
 
   constexpr int times = 20;
-  gpu::event first(device, true), last(device, true);
+  gpu::event first(device, gpu::event_use::timing), last(device, gpu::event_use::timing);
   for (auto _ : state) {
     if (device.is_host()) {
       gather_all();

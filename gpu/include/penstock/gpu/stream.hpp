@@ -72,12 +72,19 @@ struct event_traits {
   static void release(native_type) noexcept;
 };
 
+/// What an event is for, beside streams that wait for each other and done().
+enum class event_use {
+  order,    ///< nothing else
+  timing,   ///< milliseconds_between() can use it, at a small cost for each record
+  waiting,  ///< a thread sleeps in synchronize(). The device interrupts a processor whenever such an event happens,
+            ///< which takes some 30 µs of it: not for an event for each block or batch.
+};
+
 /// A point in a stream's work. On the host device it has always happened.
 class event {
  public:
-  /// `timed`: milliseconds_between() can use it, at a small cost for each record. `faults` is asked by done() and
-  /// synchronize(); record() and hold() ask the stream's.
-  explicit event(gpu::device d, bool timed = false, fault_seam faults = {});
+  /// `faults` is asked by done() and synchronize(); record() and hold() ask the stream's.
+  explicit event(gpu::device d, event_use use = event_use::order, fault_seam faults = {});
   /// Marks the work issued to `stream` so far. Does not block. Throws std::invalid_argument for a stream of another
   /// device.
   void record(stream_ref stream);
@@ -87,7 +94,8 @@ class event {
   void hold(stream_ref stream) const;
   /// True once the last record() has happened. Throws gpu::error with an asynchronous error of the device.
   bool done() const;
-  /// Blocks the caller, without using a processor, until the last record() has happened.
+  /// Blocks the caller until the last record() has happened; without using a processor where the event is for
+  /// `waiting`.
   void synchronize() const;
   gpu::device device() const noexcept { return device_; }
 
