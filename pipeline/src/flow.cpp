@@ -1,7 +1,6 @@
 #include "flow.hpp"
 
 #include "reader_gate.hpp"
-#include "thread_places.hpp"
 
 #include <tbb/flow_graph.h>
 #include <tbb/global_control.h>
@@ -29,7 +28,6 @@ struct flow::impl {
        std::function<std::size_t(bool)> readers)
       : workers(std::min(threads, tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism))),
         arena(static_cast<int>(workers) + 1, outside_threads),
-        places(arena, threads),
         bodies(std::move(stages)),
         deliver(std::move(out)) {
     arena.execute([&] { build(); });
@@ -42,7 +40,7 @@ struct flow::impl {
                                       else
                                         in_order->try_put(t);
                                     },
-                                    [this] { places.place_this_thread(); }, std::move(readers)});
+                                    std::move(readers)});
     drive();
   }
 
@@ -82,7 +80,6 @@ struct flow::impl {
   /// limit for a while was seen to leave later arenas without any; so the rest are the gate's.
   std::size_t workers;
   tbb::task_arena arena;
-  reader_places places;
   std::vector<stage> bodies;
   std::function<void(std::uint64_t)> deliver;
   std::optional<tbb::flow::graph> graph;

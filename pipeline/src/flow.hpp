@@ -21,7 +21,7 @@ class flow {
     std::function<void(std::uint64_t block)> body;
   };
 
-  /// Runs `threads` bodies at once, on the readers' places. `out` is called for one block at a time, in the order of
+  /// Runs `threads` bodies at once. `out` is called for one block at a time, in the order of
   /// submission. `readers`, where there is one, is called after each block of the first stage, one at a time, with
   /// whether another waits for it, and says how many may be in that stage from then on; where these are more than its
   /// concurrency, threads beside the arena's take part.

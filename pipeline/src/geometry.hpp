@@ -1,6 +1,5 @@
 #pragma once
 
-#include "thread_places.hpp"
 #include "wiring.hpp"
 
 #include <penstock/gpu/ledger.hpp>

@@ -65,7 +65,6 @@ void reader_gate::make_threads(std::size_t readers) try {
 
 void reader_gate::read_on_own_thread(std::stop_token stop) {
   prctl(PR_SET_NAME, "penstock-reader");
-  if (how_.enter) how_.enter();
   std::unique_lock lock(mutex_);
   while (changed_.wait(lock, stop, [&] { return !for_own_.empty(); })) {
     const ticket next = for_own_.front();

@@ -27,7 +27,6 @@ class reader_gate {
     std::function<void(ticket)> to_workers;  ///< lets a worker read it, which calls worker_done() then; does not block
     std::function<void(ticket)> read;        ///< reads it here
     std::function<void(ticket)> pass_on;     ///< to the next stage
-    std::function<void()> enter;             ///< a thread of the gate's own begins
     std::function<std::size_t(bool waiting)> readers;  ///< after each block: how many may be at work; null: as at first
   };
 
