@@ -82,6 +82,13 @@ void lay_out(const wiring& w, const transport_task& task, geometry& g) {
   g.slot_bytes = end;
 }
 
+/// Rows that are given back cost the consumer's thread an event for each step, and those that are handed out a wait:
+/// where it launches small kernels, one after another, it has no time for many.
+std::uint64_t step_blocks(std::size_t batch_rows, std::size_t block_rows) {
+  constexpr std::size_t many_batches = 8, blocks = 4;
+  return batch_rows * many_batches <= block_rows ? blocks : 1;
+}
+
 candidate make_candidate(const wiring& w, const transport_task& task, std::size_t block_rows, std::size_t threads,
                          std::size_t most_threads = 0) {
   candidate c;
@@ -92,7 +99,8 @@ candidate make_candidate(const wiring& w, const transport_task& task, std::size_
   lay_out(w, task, g);
   c.window_blocks = g.blocks_of(task.pooled ? task.window_rows : block_rows);
   const std::size_t batch = task.batch_rows;
-  g.quantum_rows = task.host || batch >= block_rows ? batch : block_rows / batch * batch;
+  g.quantum_rows =
+      task.host || batch >= block_rows ? batch : step_blocks(batch, block_rows) * block_rows / batch * batch;
 
   const bool slots = g.slot_bytes > 0, images = !task.host && g.image_bytes > 0;
   if (slots && task.host && task.pooled) {
