@@ -244,6 +244,12 @@ class Batch:
 
         return numpy.frombuffer(self._handle.row_ids(), dtype=numpy.uint64)
 
+    @property
+    def stream(self) -> int | None:
+        """CUDA's handle of the stream that the rows are for: work on it sees them, and they are given back in its order. 0: the
+        legacy default stream; None on the host."""
+        return self._handle.stream
+
     def used_on(self, stream: Any) -> None:
         """Says that work on another CUDA stream uses the rows too: it waits for them now, and they are given back only
         after it. Takes a stream of torch or CuPy, or a handle; the stream must live until the batch is given back."""

@@ -64,6 +64,12 @@ nb::bytes batch_handle::row_ids() const {
   return nb::bytes(reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(ids[0]));
 }
 
+std::optional<std::uintptr_t> batch_handle::stream() const {
+  const gpu::stream_ref stream = share().rows().stream();
+  if (stream.device().is_host()) return std::nullopt;
+  return reinterpret_cast<std::uintptr_t>(stream.native());
+}
+
 void batch_handle::used_on(std::uintptr_t stream) const { share().used_on(stream_of(stream)); }
 
 nb::object batch_handle::capsule(const std::optional<std::string>& field, std::optional<std::uintptr_t> stream,
@@ -85,6 +91,7 @@ void bind_batch(nb::module_& m) {
       .def_prop_ro("is_released", &batch_handle::is_released)
       .def("release", &batch_handle::release)
       .def("row_ids", &batch_handle::row_ids)
+      .def_prop_ro("stream", &batch_handle::stream)
       .def("used_on", &batch_handle::used_on, nb::arg("stream"))
       .def("capsule", &batch_handle::capsule, nb::arg("field").none(), nb::arg("stream").none(), nb::arg("versioned"));
 }

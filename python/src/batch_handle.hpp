@@ -32,6 +32,8 @@ class batch_handle {
   /// Row numbers as native uint64.
   nanobind::bytes row_ids() const;
   void used_on(std::uintptr_t stream) const;
+  /// CUDA's handle of the stream that the rows are for; none on the host.
+  std::optional<std::uintptr_t> stream() const;
   /// A DLPack capsule of a field; of the mask where there is no name. `stream`: CUDA's handle of the stream that will
   /// use it; none: the batch's own.
   nanobind::object capsule(const std::optional<std::string>& field, std::optional<std::uintptr_t> stream,

@@ -18,6 +18,7 @@ def test_a_batch_names_its_fields(make):
     assert image.__dlpack_device__() == (1, 0)
     assert set(dict(batch)) == set(batch) == {"x", "image", "label"}
     assert "x" in batch and "y" not in batch
+    assert batch.stream is None  # on the host
     with pytest.raises(KeyError, match="'y'; it has x, image, label"):
         batch["y"]
 

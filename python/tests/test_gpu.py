@@ -101,6 +101,12 @@ def test_rows_come_back_only_after_the_current_stream_has_read_them(on_gpu, side
         assert torch.cat(found).tolist() == list(range(1000))
 
 
+def test_a_batch_names_its_stream(on_gpu):
+    side = torch.cuda.Stream()
+    assert next(on_gpu().epoch(0)).stream == torch.cuda.current_stream().cuda_stream
+    assert next(on_gpu(stream=side).epoch(0)).stream == side.cuda_stream
+
+
 @pytest.mark.parametrize("which", ["legacy", "per-thread", "side"])
 def test_rows_come_back_only_after_the_stream_of_the_capsule_has_read_them(on_gpu, which):
     stream = {
