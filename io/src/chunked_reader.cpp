@@ -52,6 +52,7 @@ reader_memory chunked_reader::memory(std::size_t row_axis) const {
   m.scratch.workspace = filters_.workspace(largest_stored_);
   m.chunk_bytes = chunk_bytes_;
   m.cut_chunks = grid_.chunk_shape()[row_axis] > 1 ? grid_.across(row_axis) : 0;
+  m.cut_rows = grid_.chunk_shape()[row_axis];
   return m;
 }
 
@@ -64,6 +65,17 @@ bool chunked_reader::is_plain(const chunk_entry& entry, const box& inside) const
 }
 
 void chunked_reader::read(const read_request& request, scratch& s) const { pass(*this, request, s).run(); }
+
+std::vector<std::byte> chunked_reader::stored_bytes(const box& part) const {
+  extents at{};
+  for (std::size_t k = 0; k < grid_.rank(); ++k) at[k] = part.start[k] / grid_.chunk_shape()[k];
+  const auto entry = index_[grid_.number(at)];
+  const auto file = world_.open_raw(file_);
+  if (entry.address > file->bytes() || entry.bytes > file->bytes() - entry.address) return {};
+  std::vector<std::byte> stored(entry.bytes);
+  file->read(entry.address, stored, {});
+  return stored;
+}
 
 std::vector<box> chunked_reader::sample_chunks(std::size_t most) const {
   std::vector<std::uint64_t> numbers;

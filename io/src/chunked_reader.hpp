@@ -21,6 +21,9 @@ class chunked_reader final : public dataset_reader {
 
   /// The first stored chunk, and with `most` over 1 those in the middle and at the end.
   std::vector<box> sample_chunks(std::size_t most) const;
+  /// What is stored for the chunk that holds `part`, undecoded; empty where it does not lie inside the file. Throws
+  /// failure.
+  std::vector<std::byte> stored_bytes(const box& part) const;
 
  private:
   class pass;  // one read

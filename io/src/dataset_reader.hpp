@@ -26,6 +26,7 @@ struct reader_memory {
   scratch_sizes scratch;             ///< of each read at a time
   std::size_t cut_chunks = 0;        ///< chunks that the end of a read can cut, worth keeping decoded
   std::size_t chunk_bytes = 0;       ///< of each
+  std::uint64_t cut_rows = 0;        ///< extent of the tallest of them along the row axis
   std::size_t index_bytes = 0;       ///< held
   std::size_t staged_bytes = 0;      ///< held
   std::size_t library_bytes = 0;     ///< libhdf5's chunk cache while the dataset is open in it

@@ -2,8 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+
 namespace penstock::io {
 namespace {
+
+/// Names of files and datasets may hold any bytes: what would end the line, or move a terminal's cursor, is a question
+/// mark here. error_context has the names as they are.
+std::string printable(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; }, '?');
+  return text;
+}
 
 std::string place(const error_context& context) {
   std::string text = context.file;
@@ -22,6 +33,6 @@ std::string sentence_with_place(const std::string& sentence, const error_context
 }  // namespace
 
 error::error(const std::string& sentence, error_context context)
-    : penstock::error(sentence_with_place(sentence, context)), context_(std::move(context)) {}
+    : penstock::error(printable(sentence_with_place(sentence, context))), context_(std::move(context)) {}
 
 }  // namespace penstock::io

@@ -16,8 +16,9 @@ namespace {
 bool has_wildcards(std::string_view text) { return text.find_first_of("*?[") != std::string_view::npos; }
 
 std::vector<std::string> matching_files(const std::string& pattern) {
+  std::error_code none;
   // A name may hold the characters of a pattern: a file that is there is meant as it is written.
-  if (!has_wildcards(pattern) || std::filesystem::exists(pattern)) return {pattern};
+  if (!has_wildcards(pattern) || std::filesystem::exists(pattern, none)) return {pattern};
   glob_t found{};
   const int status = ::glob(pattern.c_str(), GLOB_ERR, nullptr, &found);
   std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);

@@ -11,6 +11,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
 
 namespace penstock::io {
 namespace {
@@ -30,14 +33,53 @@ bool may_be_misread_by_plugins(const dataset_description& d) {
   });
 }
 
+/// Nothing where it cannot be read or decoded.
+std::optional<std::vector<std::byte>> values_of(const dataset_reader& reader, const box& part,
+                                                const dataset_description& d) {
+  std::vector<std::byte> values(part.values() * d.value.bytes);
+  try {
+    scratch s(reader.memory(0).scratch);
+    reader.read({part, 0, values.data(), packed_strides(part.count, part.rank, d.value.bytes)}, s);
+  } catch (const failure&) {
+    return std::nullopt;
+  }
+  return values;
+}
+
+/// True where libhdf5 gives nothing: there is nothing to compare.
+bool gives_as_well(std::span<const std::byte> ours, const box& part, hid_t dataset, const dataset_description& d) {
+  std::vector<std::byte> theirs(ours.size());
+  try {
+    library_read(dataset, d, part, theirs.data());
+  } catch (const failure&) {
+    return true;
+  }
+  return std::equal(ours.begin(), ours.end(), theirs.begin());
+}
+
+/// Whether the bytes stored for a chunk are those that libhdf5 hands out undecoded.
+bool stored_like_library(const chunked_reader& reader, const box& part, hid_t dataset) {
+  const library_guard guard;
+  std::array<hsize_t, max_rank> offset{};
+  std::copy_n(part.start.begin(), part.rank, offset.begin());
+  hsize_t bytes = 0;
+  if (H5Dget_chunk_storage_size(dataset, offset.data(), &bytes) < 0 || bytes > largest_sample) return false;
+  std::vector<std::byte> theirs(bytes);
+  std::uint32_t mask = 0;
+  if (H5Dread_chunk(dataset, H5P_DEFAULT, offset.data(), &mask, theirs.data()) < 0) return false;
+  return reader.stored_bytes(part) == theirs;
+}
+
 /// A few stored chunks, read by us and by libhdf5: the index leans on the library's behaviour, so it is checked.
-/// Where libhdf5 cannot read it (a missing plugin, damage) there is nothing to compare, and damage is told by the read
-/// that meets it.
+/// A chunk that does not decode here is damaged where it lies where libhdf5 says: that is told by the read that meets
+/// it. libhdf5 is not asked to decode such a one: of a stream that ends short it gives undefined bytes, with success.
 bool decodes_like_library(const chunked_reader& reader, hid_t dataset, const dataset_description& d) {
   if (chunk_bytes(d) > largest_sample || may_be_misread_by_plugins(d)) return true;
   const auto parts = reader.sample_chunks(chunk_bytes(d) > small_sample ? 1 : 3);
-  return std::all_of(parts.begin(), parts.end(),
-                     [&](const auto& p) { return reads_like_library(reader, p, dataset, d); });
+  return std::all_of(parts.begin(), parts.end(), [&](const box& part) {
+    const auto ours = values_of(reader, part, d);
+    return ours ? gives_as_well(*ours, part, dataset, d) : stored_like_library(reader, part, dataset);
+  });
 }
 
 std::optional<chunk_index> index_of(std::uint64_t file_bytes, hid_t dataset, const chunk_grid& grid,
@@ -94,22 +136,6 @@ source_file file_of(read_world& world, const open_dataset& dataset, const source
   return {world.add_file(name, probe(name)), from.through, linked.native()};
 }
 
-bool reads_like_library(const dataset_reader& reader, const box& part, hid_t dataset, const dataset_description& d) {
-  std::vector<std::byte> ours(part.values() * d.value.bytes), theirs(ours.size());
-  try {
-    library_read(dataset, d, part, theirs.data());
-  } catch (const failure&) {
-    return true;
-  }
-  try {
-    scratch s(reader.memory(0).scratch);
-    reader.read({part, 0, ours.data(), packed_strides(part.count, part.rank, d.value.bytes)}, s);
-  } catch (const failure&) {
-    return false;
-  }
-  return ours == theirs;
-}
-
 bool begins_like_library(const dataset_reader& reader, hid_t dataset, const dataset_description& d) {
   box part;
   part.rank = d.rank;
@@ -118,7 +144,18 @@ bool begins_like_library(const dataset_reader& reader, hid_t dataset, const data
   for (std::size_t k = 0; k < d.rank && part.values() * d.value.bytes > begin_bytes; ++k)
     part.count[k] =
         std::clamp<std::uint64_t>(begin_bytes / (part.values() / part.count[k] * d.value.bytes), 1, part.count[k]);
-  return reads_like_library(reader, part, dataset, d);
+  // Of a virtual dataset each source was looked at by itself: what cannot be read is damaged there.
+  if (d.info.layout == layout::virtual_dataset) {
+    const auto ours = values_of(reader, part, d);
+    return !ours || gives_as_well(*ours, part, dataset, d);
+  }
+  std::vector<std::byte> theirs(part.values() * d.value.bytes);
+  try {
+    library_read(dataset, d, part, theirs.data());
+  } catch (const failure&) {
+    return true;
+  }
+  return values_of(reader, part, d) == theirs;
 }
 
 std::unique_ptr<dataset_reader> open_reader(read_world& world, const source_file& file, const open_dataset& dataset,

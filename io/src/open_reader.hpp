@@ -31,10 +31,7 @@ std::unique_ptr<dataset_reader> open_virtual(read_world& world, const source_fil
                                              const shared_description& description, dataset_info& info,
                                              std::string& why, std::size_t depth);
 
-/// Whether `reader` gives for `part` what libhdf5 gives; true where libhdf5 gives nothing.
-bool reads_like_library(const dataset_reader& reader, const box& part, hid_t dataset, const dataset_description& d);
-
-/// Whether `reader` gives for the first values of the dataset what libhdf5 gives.
+/// Whether `reader` gives for the first values of the dataset what libhdf5 gives; true where libhdf5 gives nothing.
 bool begins_like_library(const dataset_reader& reader, hid_t dataset, const dataset_description& d);
 
 }  // namespace penstock::io

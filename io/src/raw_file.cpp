@@ -87,9 +87,10 @@ void raw_file::read_cached(std::uint64_t offset, std::span<std::byte> out) const
   while (!out.empty()) {
     const auto got = read_some(fd_.native(), offset, out);
     if (got == 0)
-      throw failure(
-          fmt::format("the file ends at byte {}, where {} more are needed; it is truncated: copy or write it again",
-                      offset, out.size()));
+      throw failure(fmt::format(
+          "{} bytes from byte {} on are needed, but the file ends at byte {}: it is truncated; copy or write "
+          "it again",
+          out.size(), offset, identity_of(fd_.native()).bytes));
     offset += got;
     out = out.subspan(got);
   }

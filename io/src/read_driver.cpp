@@ -17,7 +17,7 @@ namespace {
 
 /// What libhdf5 copies with file access properties.
 struct driver_info {
-  const fault_seam* faults;
+  const fault_seam* faults;  // null where there are none
 };
 
 struct noting_file;
@@ -52,7 +52,7 @@ H5FD_t* open_file(const char* name, unsigned flags, hid_t access, haddr_t) {
   if (flags & (H5F_ACC_RDWR | H5F_ACC_CREAT | H5F_ACC_TRUNC)) return nullptr;
   auto file = std::make_unique<noting_file>();
   if (!file->open(name, O_RDONLY)) return nullptr;
-  if (const auto* info = static_cast<const driver_info*>(H5Pget_driver_info(access)); info && *info->faults) {
+  if (const auto* info = static_cast<const driver_info*>(H5Pget_driver_info(access)); info && info->faults) {
     file->path = name;
     file->faults = *info->faults;
   }
@@ -122,7 +122,7 @@ hid_t driver_id() {
 property_id read_only_access(const fault_seam& faults) {
   const library_guard guard;
   property_id access(checked(H5Pcreate(H5P_FILE_ACCESS), "file access properties cannot be made"));
-  const driver_info info{&faults};
+  const driver_info info{faults ? &faults : nullptr};
   checked(H5Pset_driver(access.native(), driver_id(), &info), "our file driver cannot be set");
   return access;
 }

@@ -23,10 +23,11 @@ void row_reader::impl::sum_up() {
     needs.staged_bytes += m.staged_bytes;
     needs.cut_chunks = std::max(needs.cut_chunks, m.cut_chunks);
     needs.chunk_bytes = std::max(needs.chunk_bytes, m.chunk_bytes);
+    needs.cut_rows = std::max(needs.cut_rows, m.cut_rows);
     needs.library_bytes = std::max(needs.library_bytes, m.library_bytes);
     needs.library_datasets += m.library_datasets;
   }
-  if (needs.cut_chunks == 0) needs.chunk_bytes = 0;
+  if (needs.cut_chunks == 0) needs.chunk_bytes = needs.cut_rows = 0;
   if (world.how == caching::around) needs.scratch.bounce_bytes = bounce_bytes;
 }
 
@@ -171,6 +172,8 @@ const row_reader::segment& row_reader::segment_of(std::uint64_t row) const {
 std::vector<memory_item> row_reader::memory(const read_resources& resources) const { return impl_->memory(resources); }
 
 std::size_t row_reader::cut_bytes() const noexcept { return impl_->needs.cut_chunks * impl_->needs.chunk_bytes; }
+
+std::uint64_t row_reader::cut_rows() const noexcept { return impl_->needs.cut_rows; }
 
 void row_reader::convert(const value_options& values) { impl_->convert(values); }
 

@@ -9,6 +9,12 @@ namespace {
 
 constexpr std::size_t most_compared = 512;  // mappings, each with each
 
+/// Rows of the virtual dataset over which `rows` of a source are spread.
+std::uint64_t shown_rows(const virtual_mapping& m, std::size_t axis, std::size_t row_axis, std::uint64_t rows) {
+  const auto step = axis == 0 ? m.source_step : 1;
+  return std::min((rows + step - 1) / step, m.source.count[axis]) * m.step[row_axis];
+}
+
 }  // namespace
 
 virtual_reader::virtual_reader(const dataset_description& d, std::vector<part> parts)
@@ -34,7 +40,9 @@ reader_memory virtual_reader::memory(std::size_t row_axis) const {
   std::map<std::uint64_t, std::size_t> cut;  // sources that lie side by side are cut together
   for (const auto& p : parts_) {
     if (!p.reader) continue;
-    const auto m = p.reader->memory(p.mapping.source_axis_of(row_axis));
+    const auto axis = p.mapping.source_axis_of(row_axis);
+    const auto m = p.reader->memory(axis);
+    all.cut_rows = std::max(all.cut_rows, shown_rows(p.mapping, axis, row_axis, m.cut_rows));
     all.scratch.include(m.scratch);
     all.index_bytes += m.index_bytes;
     all.staged_bytes += m.staged_bytes;

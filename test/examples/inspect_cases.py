@@ -131,6 +131,64 @@ class inspect(program_case):
         done = self.run_program("penstock-inspect", "--isolated", path, expect=1)
         self.assert_one_line(done, "crafted.h5", "libhdf5 crashed")
 
+    def test_bfloat16_is_digested_as_h5py_reads_it(self):
+        path, results = self.folder / "halves.h5", self.folder / "results.json"
+        bits = numpy.arange(0x7F80, dtype="<u2").reshape(-1, 48)
+        kind = h5py.h5t.IEEE_F32LE.copy()
+        kind.set_fields(15, 7, 8, 0, 7)
+        kind.set_size(2)
+        kind.set_ebias(127)
+        with h5py.File(path, "w") as file:
+            data = h5py.h5d.create(file.id, b"x", kind, h5py.h5s.create_simple(bits.shape))
+            data.write(h5py.h5s.ALL, h5py.h5s.ALL, bits, kind)
+        with h5py.File(path) as file:
+            read = file["x"][:]
+        self.assertEqual(read.dtype, "<f4")
+        self.run_program("penstock-inspect", path, "--json", results, "--digest")
+        (found,) = json.loads(results.read_text())["datasets"]
+        self.assertEqual((found["type"], found["plan"]), ("<f4", "direct"))
+        self.assertEqual(found["crc32"], f"{zlib.crc32(read.tobytes()):08x}")
+
+    def test_fill_values_alone_are_digested_at_once(self):
+        path, results = self.folder / "filled.h5", self.folder / "results.json"
+        with h5py.File(path, "w") as file:
+            file.create_dataset("long", (200 * 1024, 1001), ">i2", chunks=(1 << 20, 7), maxshape=(None, 1001), fillvalue=258)
+            file.create_dataset("short", (3 << 20,), "<u4", fillvalue=7)
+        self.run_program("penstock-inspect", path, "--json", results, "--digest")
+        long, short = json.loads(results.read_text())["datasets"]
+        crc, row = 0, numpy.full((1 << 10, 1001), 258, "<i2").tobytes()
+        for _ in range(200):
+            crc = zlib.crc32(row, crc)
+        self.assertEqual(long["crc32"], f"{crc:08x}")
+        self.assertEqual(short["crc32"], f"{zlib.crc32(numpy.full(3 << 20, 7, '<u4').tobytes()):08x}")
+
+    def test_files_and_datasets_may_have_any_name(self):
+        names = [b"a*b.h5", b"[x].h5", b"line\nbreak.h5", b"not\xffutf8.h5", b" sp ace ", "caf\u00e9.h5".encode(), b"\x1b[31m.h5"]
+        values = numpy.arange(12, dtype="<i4").reshape(4, 3)
+        crc32 = f"{zlib.crc32(values.tobytes()):08x}"
+        first = self.folder / "first.h5"
+        with h5py.File(first, "w") as file:
+            for name in names:
+                h5py.h5d.create(file.id, name, h5py.h5t.STD_I32LE, h5py.h5s.create_simple(values.shape)).write(
+                    h5py.h5s.ALL, h5py.h5s.ALL, values)  # fmt: skip
+        run = lambda *arguments: subprocess.run([programs / "penstock-inspect", *arguments], capture_output=True, timeout=60)
+        for name in names:
+            path = bytes(self.folder) + b"/" + name
+            results = path + b".json"
+            shutil.copy(first, path)
+            done = run(path, "--json", results, "--digest")
+            self.assertEqual((done.returncode, done.stderr), (0, b""), name)
+            self.assertEqual(done.stdout.count(b"\n"), len(names) + 1, name)
+            with open(results, encoding="utf-8") as text:
+                datasets = json.load(text)["datasets"]
+            self.assertEqual([d["crc32"] for d in datasets], [crc32] * len(names))
+            self.assertEqual(
+                {d["path"] for d in datasets}, {"/" + n.decode("utf-8", "replace") for n in names}, name)  # fmt: skip
+            for missing in [path + b"\n.h5", path]:
+                done = run(missing, b"/no\nsuch")
+                self.assertEqual((done.returncode, done.stderr.count(b"\n")), (1, 1), done.stderr)
+                self.assertNotIn(b"\x1b", done.stderr)
+
     def test_bad_input_is_one_line(self):
         path = self.make_rows(rows=10)
         run = lambda *arguments, expect: self.run_program("penstock-inspect", *arguments, expect=expect)

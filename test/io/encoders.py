@@ -70,3 +70,15 @@ def bitshuffle_chunk(data, size, block, pack=None):
 def shuffled(data, size):
     whole = len(data) // size * size
     return np.frombuffer(data[:whole], "u1").reshape(-1, size).T.tobytes() + data[whole:]
+
+
+def fletcher32(data, old=False):
+    """The bytes with their checksum; before 1.6.3 libhdf5 swapped the bytes of its halves."""
+    sums = [0, 0]
+    for at in range(0, len(data), 2):
+        sums[0] += data[at] << 8 | (data[at + 1] if at + 1 < len(data) else 0)
+        sums[1] += sums[0]
+        sums = [(s & 0xFFFF) + (s >> 16) for s in sums]
+    sums = [(s & 0xFFFF) + (s >> 16) for s in sums]
+    low, high = ((s >> 8 | (s & 255) << 8) for s in sums) if old else sums
+    return data + struct.pack("<I", high << 16 | low)

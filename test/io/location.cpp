@@ -3,6 +3,8 @@
 #include "made_files.hpp"
 
 #include <penstock/io/error.hpp>
+#include <penstock/io/file.hpp>
+#include <penstock/io/row_reader.hpp>
 
 #include <boost/test/unit_test.hpp>
 
@@ -37,6 +39,27 @@ BOOST_AUTO_TEST_CASE(a_member_of_a_compound_is_no_pattern) {
   const auto found = io::datasets((made_folder() / "members.h5").string(), "/gzip[id]");
   BOOST_TEST_REQUIRE(found.size() == 1);
   BOOST_TEST(found[0].dataset == "/gzip[id]");
+}
+
+BOOST_AUTO_TEST_CASE(a_file_may_be_named_in_any_way) {
+  const auto folder = made_folder() / "fold[er]";
+  std::filesystem::create_directories(folder);
+  const std::vector<std::string> names{"a*b?.h5",  "[x].h5", "a[.h5",   "line\nbreak.h5", "not\xffutf8.h5",
+                                       " sp ace ", "-.h5",   "a\\b.h5", "%s{}.h5",        "'\".h5"};
+  const auto expected = bytes_of_file(made_folder() / "names.bin");
+  for (const auto& name : names) {
+    std::filesystem::copy_file(made_folder() / "names.h5", folder / name);
+    const auto found = io::datasets((folder / name).string(), "/sp ace");
+    BOOST_TEST_REQUIRE(found.size() == 1, name);
+    BOOST_TEST(found[0].file == folder / name);
+    const io::row_reader reader(found);
+    std::vector<std::byte> rows(reader.rows() * reader.row_bytes());
+    reader.read(0, reader.rows(), rows);
+    BOOST_TEST((rows == expected), name);
+    BOOST_TEST(io::file(folder / name).datasets().size() == 9u);
+  }
+  // A pattern in a folder with such a name: a backslash makes a character plain.
+  BOOST_TEST(io::datasets((made_folder() / "fold\\[er\\]/*.h5").string(), "/sp ace").size() == names.size() - 1);
 }
 
 BOOST_AUTO_TEST_CASE(what_matches_nothing_is_an_error) {

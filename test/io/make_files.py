@@ -19,9 +19,10 @@ os.environ["HDF5_PLUGIN_PATH"] = "/nonexistent"
 import h5py
 import numpy as np
 
+import filter_files
 import source_files
 import type_files
-from encoders import bitshuffle_chunk, blosc_buffer, library, lz4_block, lz4_chunk, shuffled, zstd_frame
+from encoders import bitshuffle_chunk, blosc_buffer, fletcher32, library, lz4_block, lz4_chunk, shuffled, zstd_frame
 
 folder = sys.argv[1]
 lines = []
@@ -314,6 +315,7 @@ def refused():
     with h5py.File(os.path.join(folder, "refused.h5"), "w") as f:
         f.create_dataset("/text", data=["variable", "length"], dtype=h5py.string_dtype())
         f.create_dataset("/more_text", data=["a class", "variable", "", "a class"], dtype=h5py.string_dtype())
+        f.create_dataset("/texts", data=np.array([[f"{r}{c}" for c in range(4)] for r in range(5)], object), dtype=h5py.string_dtype(), chunks=(2, 3), compression="gzip")
         f.create_dataset("/ragged", (3,), dtype=h5py.vlen_dtype("<i4"))
         f.create_dataset("/compound", data=np.zeros(3, [("a", "<i4"), ("b", "<f8")]))
         f.create_dataset("/reference", data=np.array([f.ref], dtype=h5py.ref_dtype))
@@ -445,6 +447,8 @@ def members():
         d[10:20] = table[10:20]
         f.create_dataset("/wide", data=table[:48].reshape(12, 4), chunks=(5, 3), compression="gzip")
         f.create_dataset("/gzip[id]x", data=np.arange(4))
+        f.create_dataset("/both", data=table)
+        f.create_dataset("/both[id]", data=np.arange(7, dtype="<i2"))
         f.create_dataset("/names", data=np.zeros(2, [("a.b", "<i4"), ("c", "<i4")]))
         f.create_dataset("/odd[name]", data=np.arange(5, dtype="<i2"))
     partly = np.full(40, table[5], kind)
@@ -456,6 +460,8 @@ def members():
         expect("members.h5", f"{name}[inner.y]", "direct", array["inner"]["y"])
     expect("members.h5", "/names[a.b]", "direct", np.zeros(2, "<i4"))
     expect("members.h5", "/odd[name]", "direct", np.arange(5, dtype="<i2"))
+    expect("members.h5", "/both[id]", "direct", np.arange(7, dtype="<i2"))
+    expect("members.h5", "/both[value]", "direct", table["value"])
 
 
 def external_files():
@@ -554,21 +560,11 @@ def traps():
     with open(os.path.join(folder, "names.txt"), "wb") as out:
         out.write(b"\0".join(names))
 
-    def fletcher(data, old):
-        sums = [0, 0]
-        for at in range(0, len(data), 2):
-            sums[0] += data[at] << 8 | (data[at + 1] if at + 1 < len(data) else 0)
-            sums[1] += sums[0]
-            sums = [(s & 0xFFFF) + (s >> 16) for s in sums]
-        sums = [(s & 0xFFFF) + (s >> 16) for s in sums]
-        low, high = ((s >> 8 | (s & 255) << 8) for s in sums) if old else sums
-        return data + struct.pack("<I", high << 16 | low)
-
     for kind, source in {"smooth": values((61, 37), "<f4"), "random": rng.integers(0, 2**32, (61, 37), "<u4"), "zeros": np.zeros((61, 37), "<u4")}.items():
         for age, old in {"new": False, "old": True}.items():
-            write_chunks("traps.h5", f"/fletcher_{age}/{kind}", source, (16, 10), [(3, ())], lambda b: fletcher(b, old))
-            write_chunks("traps.h5", f"/fletcher_{age}_inside/{kind}", source, (16, 10), [(3, ()), (2, (4,)), (1, (4,))], lambda b: zlib.compress(shuffled(fletcher(b, old), 4)))
-            write_chunks("traps.h5", f"/fletcher_{age}_odd/{kind}", (source % 251).astype("u1"), (7, 5), [(3, ())], lambda b: fletcher(b, old))
+            write_chunks("traps.h5", f"/fletcher_{age}/{kind}", source, (16, 10), [(3, ())], lambda b: fletcher32(b, old))
+            write_chunks("traps.h5", f"/fletcher_{age}_inside/{kind}", source, (16, 10), [(3, ()), (2, (4,)), (1, (4,))], lambda b: zlib.compress(shuffled(fletcher32(b, old), 4)))
+            write_chunks("traps.h5", f"/fletcher_{age}_odd/{kind}", (source % 251).astype("u1"), (7, 5), [(3, ())], lambda b: fletcher32(b, old))
         stored_longer = lambda b: zlib.compress(b, 0)
         write_chunks("traps.h5", f"/longer_than_raw/{kind}", source, (16, 10), [(1, (0,))], stored_longer)
         for code in ["<i4", "<i8", ">i4", ">f8", "<f4"]:
@@ -621,6 +617,7 @@ for make in [plugins, traps, converted_values, netcdf, large, hostile, members, 
     make()
 type_files.make(folder, expect, expect_values)
 source_files.make(folder, expect)
+filter_files.make(folder, expect, write_chunks)
 with open(os.path.join(folder, "list.txt"), "w") as out:
     out.writelines("\t".join(line) + "\n" for line in lines)
 with open(os.path.join(folder, "values.txt"), "w") as out:

@@ -149,9 +149,14 @@ BOOST_AUTO_TEST_CASE(segments_of_another_type_or_shape_are_refused_by_name) {
 }
 
 BOOST_AUTO_TEST_CASE(types_without_a_fixed_size_are_refused_with_what_helps) {
-  for (const std::string name : {"/ragged", "/compound", "/reference", "/null"})
+  const std::pair<std::string, std::string> refused[] = {{"/ragged", "pad them to a fixed length"},
+                                                         {"/compound", "name one of its members as a field"},
+                                                         {"/reference", "read what they point to"},
+                                                         {"/null", ""}};
+  for (const auto& [name, advice] : refused)
     BOOST_CHECK_EXCEPTION(open("refused.h5", name), io::error, [&](const io::error& e) {
-      return e.context().dataset == name && std::string(e.what()).find("is not read") != std::string::npos;
+      return e.context().dataset == name && std::string(e.what()).find("is not read") != std::string::npos &&
+             std::string(e.what()).find(advice) != std::string::npos;
     });
 }
 
@@ -166,6 +171,20 @@ BOOST_AUTO_TEST_CASE(texts_of_variable_length_are_class_codes_that_all_segments_
   reader.read(0, 6, std::as_writable_bytes(std::span(codes)));
   const std::vector<std::int32_t> expected{3, 2, 1, 3, 0, 1};
   BOOST_TEST(codes == expected, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(texts_may_be_rows_along_any_axis_and_parts_of_them_are_read) {
+  // The text at [r, c] of [5, 4] is "rc".
+  const std::vector<io::location> where{
+      {made_folder() / "refused.h5", "/texts", 1, {{.axis = 0, .first = 1, .count = 3}}}};
+  const io::row_reader reader(where);
+  BOOST_TEST(reader.rows() == 4);
+  std::vector<std::int32_t> codes(2 * 3);
+  reader.read(2, 2, std::as_writable_bytes(std::span(codes)));
+  std::vector<std::string> texts;
+  for (const auto code : codes) texts.push_back(reader.class_names().at(static_cast<std::size_t>(code)));
+  const std::vector<std::string> expected{"12", "22", "32", "13", "23", "33"};
+  BOOST_TEST(texts == expected, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(reads_past_the_end_and_of_wrong_size_are_wrong_arguments) {

@@ -24,9 +24,10 @@ struct location {
   std::vector<axis_range> region{};  ///< parts of other axes; those that are not named are whole
 };
 
-/// The dataset named `dataset` in every file that `pattern` matches (shell wildcards * ? [] in the last components; a
-/// plain path is itself), sorted by name as a person counts ("part2" before "part10"). `dataset` may hold wildcards
-/// too: then the matching datasets of each file follow in the same order. Throws io::error where nothing matches.
+/// The dataset named `dataset` in every file that `pattern` matches (shell wildcards * ? [], which a
+/// backslash makes plain; the path of a file that is there is itself), sorted by name as a person counts ("part2"
+/// before "part10"). `dataset` may hold wildcards too: then the matching datasets of each file follow in the same
+/// order. Throws io::error where nothing matches.
 std::vector<location> datasets(std::string_view pattern, std::string_view dataset);
 
 }  // namespace penstock::io

@@ -97,6 +97,8 @@ class row_reader {
   /// Decoded bytes of the chunks that an end of a read can cut: one row of chunks. 0 where no chunk is ever decoded
   /// twice.
   std::size_t cut_bytes() const noexcept;
+  /// Rows of the tallest such chunk, over all segments and the sources of virtual datasets. 0 where cut_bytes() is 0.
+  std::uint64_t cut_rows() const noexcept;
   /// Allocates what memory(resources) says. Call once before the first read (a read without it reserves for one).
   /// Not thread-safe. Throws io::error where memory is refused.
   void reserve(const read_resources& resources);
