@@ -309,7 +309,11 @@ geometry plan_geometry(const wiring& w, const transport_task& task, const gpu::b
   all.add(smallest.ledger);
   gpu::budget needed = limits;
   for (const gpu::memory_kind kind : gpu::memory_kinds) needed.of(kind) = all.total(kind);
-  throw gpu::budget_error("the pipeline does not fit its budget", all, limits, needed);
+  throw gpu::budget_error(task.pooled
+                              ? "the pipeline does not fit its budget; a shuffled order with lower run_rows and "
+                                "pool_rows holds less"
+                              : "the pipeline does not fit its budget",
+                          all, limits, needed);
 }
 
 std::vector<std::string> choices_of(const transport_task& task, const geometry& g) {

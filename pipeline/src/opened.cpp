@@ -83,10 +83,11 @@ struct opened::impl {
   }
 
   static source_shape shape_of(const std::vector<io::row_reader>& readers) {
-    source_shape shape{readers.front().rows(), 0, 1};
+    source_shape shape{.rows = readers.front().rows()};
     for (const io::row_reader& reader : readers) {
       shape.row_bytes += reader.row_bytes();
       shape.chunk_rows = std::max(shape.chunk_rows, reader.chunk_rows());
+      if (reader.cut_bytes() > 0) shape.decoded.push_back({reader.row_bytes(), reader.cut_rows()});
     }
     return shape;
   }

@@ -18,6 +18,42 @@ constexpr std::uint64_t least_run_bytes = 64 << 10;
 constexpr std::uint64_t most_run_bytes = 4 << 20;
 constexpr std::uint64_t runs_in_a_pool = 32;
 constexpr std::uint64_t most_pool_bytes = 128 << 20;
+constexpr double most_decoded_again = 1.25;
+
+/// How often a chunk is decoded where runs of `run` rows come in any order.
+double times_decoded(std::uint64_t chunk, std::uint64_t run) {
+  if (run % chunk == 0) return 1;
+  const double parts = static_cast<double>(chunk) / static_cast<double>(run);
+  return chunk % run == 0 ? parts : parts + 1;  // runs that do not end where chunks do reach into one more
+}
+
+double decoded_bytes(const source_shape& shape, std::uint64_t run) {
+  double bytes = 0;
+  for (const decoded_field& field : shape.decoded)
+    bytes += static_cast<double>(field.row_bytes) * times_decoded(std::min(field.chunk_rows, shape.rows), run);
+  return bytes;
+}
+
+/// Another run in place of `run`, where that decodes much more than there is: one that ends where chunks end, or one as
+/// long as they are, the shortest that will do.
+std::uint64_t fitted_to_chunks(std::uint64_t run, const source_shape& shape, std::uint64_t most_rows) {
+  std::vector<std::uint64_t> heights, runs{run};
+  double once = 0;
+  for (const decoded_field& field : shape.decoded) {
+    heights.push_back(std::min(field.chunk_rows, shape.rows));
+    once += static_cast<double>(field.row_bytes);
+  }
+  std::sort(heights.begin(), heights.end());
+  for (const std::uint64_t height : heights) {
+    const std::uint64_t parts = (height + most_rows - 1) / most_rows;
+    runs.push_back(height <= run ? run / height * height : (height + parts - 1) / parts);
+  }
+  for (const std::uint64_t wanted : runs)
+    if (decoded_bytes(shape, wanted) <= once * most_decoded_again) return wanted;
+  return *std::min_element(runs.begin(), runs.end(), [&](std::uint64_t x, std::uint64_t y) {
+    return decoded_bytes(shape, x) < decoded_bytes(shape, y);
+  });
+}
 
 // Which window of which shard: the window alone where there is one shard.
 std::uint64_t window_number(std::uint64_t window, std::uint64_t shard) { return window ^ (shard << 40); }
@@ -39,11 +75,17 @@ shuffled order_defaults(const source_shape& shape) {
   const auto row_bytes = std::max<std::uint64_t>(shape.row_bytes, 1);
   const auto rows_of = [&](std::uint64_t bytes) { return std::max<std::uint64_t>(bytes / row_bytes, 1); };
   const auto rows = std::max<std::uint64_t>(shape.rows, 1);
-  const auto chunk = std::max<std::uint64_t>(shape.chunk_rows, 1);
+  auto chunk = std::max<std::uint64_t>(shape.chunk_rows, 1);
+  for (const decoded_field& field : shape.decoded) chunk = std::max(chunk, field.chunk_rows);
   std::uint64_t run = chunk;
   if (run < rows_of(least_run_bytes)) run = chunk * ((rows_of(least_run_bytes) + chunk - 1) / chunk);
   run = std::min({run, rows_of(most_run_bytes), rows});
-  std::uint64_t pool = std::min(run * runs_in_a_pool, std::max(rows_of(most_pool_bytes), run));
+  std::uint64_t least_pool = run;
+  if (shape.rows > 0) {
+    run = fitted_to_chunks(run, shape, rows_of(most_pool_bytes));
+    if (run > least_pool) least_pool = 2 * run;  // or rows would be drawn from one chunk alone
+  }
+  const std::uint64_t pool = std::min(run * runs_in_a_pool, std::max(rows_of(most_pool_bytes), least_pool));
   return {.run_rows = run, .pool_rows = std::min(pool, rows)};
 }
 

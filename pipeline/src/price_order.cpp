@@ -14,7 +14,7 @@ constexpr std::uint64_t rows_looked_at = 1 << 20;
 
 /// Rows that come out of decoders where these extents are read, each chunk decoded once until another is.
 std::uint64_t decoded_rows(const io::row_reader& reader, const std::vector<extent>& extents) {
-  const std::uint64_t chunk = reader.chunk_rows();
+  const std::uint64_t chunk = std::max(reader.chunk_rows(), reader.cut_rows());
   std::uint64_t decoded = 0, last = ~std::uint64_t{0};
   for (const extent& e : extents)
     for (std::uint64_t row = e.first; row < e.first + e.count;) {

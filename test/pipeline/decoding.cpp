@@ -4,6 +4,8 @@
 #include "small_file.hpp"
 
 #include <penstock/gpu/device.hpp>
+#include <penstock/gpu/ledger.hpp>
+#include <penstock/io/error.hpp>
 
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
@@ -52,6 +54,55 @@ class split_file {
       std::filesystem::temp_directory_path() / ("penstock-split-" + std::to_string(::getpid()) + ".h5");
 };
 
+/// A dataset of float32, 600 columns, in chunks of 3000 x 16: 7.2 MB lie side by side.
+class tall_file {
+ public:
+  static constexpr std::uint64_t chunk_rows = 3000, chunk_columns = 16;
+
+  tall_file() {
+    penstock::test::run_python("import h5py, numpy\nwith h5py.File('" + path_.string() +
+                               "', 'w') as f:\n  f.create_dataset('x', data=numpy.arange(12000 * 600, "
+                               "dtype='f4').reshape(12000, 600), chunks=(3000, 16), compression='gzip', "
+                               "compression_opts=1, shuffle=True)\n");
+  }
+  ~tall_file() { std::filesystem::remove(path_); }
+  tall_file(const tall_file&) = delete;
+  tall_file& operator=(const tall_file&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_ =
+      std::filesystem::temp_directory_path() / ("penstock-tall-" + std::to_string(::getpid()) + ".h5");
+};
+
+/// A virtual dataset of four sources of 1000 rows in chunks of 100; value n of 4000 x 60 is n.
+class virtual_file {
+ public:
+  virtual_file() {
+    std::filesystem::create_directories(folder_);
+    penstock::test::run_python(
+        "import h5py, numpy\na = numpy.arange(240000, dtype='f4').reshape(4000, 60)\nl = h5py.VirtualLayout(a.shape, "
+        "'f4')\nfor n in range(4):\n  with h5py.File('" +
+        folder_.string() +
+        "/source%d.h5' % n, 'w') as f:\n    f.create_dataset('x', data=a[1000 * n : 1000 * n + 1000], chunks=(100, "
+        "60), "
+        "compression='gzip')\n  l[1000 * n : 1000 * n + 1000] = h5py.VirtualSource('source%d.h5' % n, 'x', (1000, "
+        "60))\nwith h5py.File('" +
+        path().string() + "', 'w') as f:\n  f.create_virtual_dataset('x', l, fillvalue=-1)\n");
+  }
+  ~virtual_file() { std::filesystem::remove_all(folder_); }
+  virtual_file(const virtual_file&) = delete;
+  virtual_file& operator=(const virtual_file&) = delete;
+
+  std::filesystem::path path() const { return folder_ / "virtual.h5"; }
+  std::filesystem::path source(int n) const { return folder_ / ("source" + std::to_string(n) + ".h5"); }
+
+ private:
+  std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / ("penstock-virtual-" + std::to_string(::getpid()));
+};
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(decoding)
@@ -88,6 +139,69 @@ BOOST_DATA_TEST_CASE(each_chunk_that_splits_rows_is_decoded_once_in_an_epoch, ev
   BOOST_TEST(std::count(seen.begin(), seen.end(), true) == static_cast<std::ptrdiff_t>(split_file::rows));
   constexpr std::uint64_t chunks = 21 * 8, chunk_bytes = split_file::chunk_rows * split_file::chunk_columns * 4;
   BOOST_TEST(pipeline.report().reading.decoded_bytes == chunks * chunk_bytes);
+}
+
+BOOST_DATA_TEST_CASE(chunks_taller_than_4_MiB_are_decoded_once_also_under_shuffling, every_device* orders, name,
+                     order) {
+  const tall_file file;
+  auto pipeline = (pp::read(pp::source{}.field("x", io::datasets(file.path().string(), "/x")), order_named(order)) |
+                   pp::batched({.rows = 500}) | pp::transport({.threads = 2}))
+                      .build(gpu::device::parse(name), {.device_bytes = 128_MiB, .pinned_bytes = 64_MiB});
+  pipeline.run(0, 1, [](pp::batch&) {});
+  constexpr std::uint64_t chunks = 4 * 38, chunk_bytes = tall_file::chunk_rows * tall_file::chunk_columns * 4;
+  BOOST_TEST(pipeline.report().reading.decoded_bytes == chunks * chunk_bytes);
+  if (order == "sequential") return;
+  BOOST_CHECK_EXCEPTION(pp::read(pp::source{}.field("x", io::datasets(file.path().string(), "/x")), order_named(order))
+                            .build(gpu::device::parse(name), {.device_bytes = 8_MiB, .pinned_bytes = 64_MiB}),
+                        gpu::budget_error,
+                        [](const auto& e) { return std::string(e.what()).find("run_rows") != std::string::npos; });
+}
+
+BOOST_DATA_TEST_CASE(chunks_of_a_virtual_datasets_sources_are_decoded_once, every_device* orders, name, order) {
+  const virtual_file file;
+  auto pipeline = (pp::read(pp::source{}.field("x", io::datasets(file.path().string(), "/x")), order_named(order)) |
+                   pp::batched({.rows = 64}))
+                      .build(gpu::device::parse(name), {.device_bytes = 16_MiB, .pinned_bytes = 8_MiB});
+  std::uint64_t sum = 0;
+  pipeline.run(0, 1, [&](pp::batch& batch) {
+    for (const float value : penstock::test::fetch<float>(batch, "x")) sum += static_cast<std::uint64_t>(value);
+  });
+  constexpr std::uint64_t values = 4 * 1000 * 60;
+  BOOST_TEST(sum == values * (values - 1) / 2);
+  BOOST_TEST(pipeline.report().reading.decoded_bytes == values * 4);
+}
+
+BOOST_AUTO_TEST_CASE(sources_of_a_virtual_dataset_that_are_missing_are_refused_unless_allowed) {
+  const virtual_file file;
+  std::filesystem::remove(file.source(2));
+  const auto open = [&](bool allow) {
+    const auto from =
+        pp::source{}.field("x", io::datasets(file.path().string(), "/x"), {.allow_missing_sources = allow});
+    return (pp::read(from) | pp::batched({.rows = 64})).build(gpu::device::host(), {});
+  };
+  BOOST_CHECK_EXCEPTION(open(false), io::error, [&](const io::error& e) {
+    return std::string(e.what()).find(file.source(2).filename().string()) != std::string::npos;
+  });
+  std::size_t rows = 0, filled = 0;
+  open(true).run(0, 1, [&](pp::batch& batch) {
+    const auto values = penstock::test::fetch<float>(batch, "x");
+    rows += batch.rows();
+    filled += static_cast<std::size_t>(std::count(values.begin(), values.end(), -1.0f));
+  });
+  BOOST_TEST(rows == 4000u);
+  BOOST_TEST(filled == 1000u * 60);
+}
+
+BOOST_AUTO_TEST_CASE(the_chunk_index_is_in_the_ledger) {
+  const split_file file;
+  const auto plan =
+      (pp::read(pp::source{}.field("x", io::datasets(file.path().string(), "/x"))) | pp::batched({.rows = 70}))
+          .open()
+          .plan(gpu::device::host(), {});
+  std::size_t bytes = 0;
+  for (const auto& item : plan.ledger.items())
+    if (item.name == "io: chunk index of x") bytes += item.bytes;
+  BOOST_TEST(bytes == 16u * 21 * 8);
 }
 
 BOOST_DATA_TEST_CASE(readers_that_wait_for_a_disk_are_twice_the_processors, every_device, name) {

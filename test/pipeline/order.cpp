@@ -92,6 +92,43 @@ BOOST_AUTO_TEST_CASE(defaults_keep_chunks_whole_and_depend_on_the_source_alone) 
   BOOST_TEST(tiny.pool_rows == 10u);
 }
 
+BOOST_AUTO_TEST_CASE(runs_are_as_long_as_chunks_that_are_decoded_whole) {
+  const auto defaults = [](std::uint64_t rows, std::uint64_t row_bytes, std::vector<pp::decoded_field> decoded) {
+    pp::source_shape shape{.rows = rows, .row_bytes = row_bytes};
+    for (const auto& field : decoded) shape.chunk_rows = std::max(shape.chunk_rows, field.chunk_rows);
+    shape.decoded = std::move(decoded);
+    return pp::order_defaults(shape);
+  };
+  // h5py's chunks for 1,000,000 x 1024 float32: 32 MB side by side, four of which are a pool of 128 MiB.
+  const auto tall = defaults(1'000'000, 4096, {{4096, 7813}});
+  BOOST_TEST(tall.run_rows == 7813u);
+  BOOST_TEST(tall.pool_rows * 4096 == 128u << 20);
+  // Not decoded, the same chunks may be cut: 4 MiB, as ever.
+  const auto plain = pp::order_defaults({.rows = 1'000'000, .row_bytes = 4096, .chunk_rows = 7813});
+  BOOST_TEST(plain.run_rows == 1024u);
+  BOOST_TEST(plain.pool_rows == 32u * 1024);
+  // 80 MB side by side: two are more than 128 MiB, and still two are held. 300 MB: cut in three.
+  const auto taller = defaults(10'000'000, 4096, {{4096, 19'532}});
+  BOOST_TEST(taller.run_rows == 19'532u);
+  BOOST_TEST(taller.pool_rows == 2u * 19'532);
+  const auto tallest = defaults(10'000'000, 4096, {{4096, 75'000}});
+  BOOST_TEST(tallest.run_rows == 25'000u);
+  BOOST_TEST(tallest.pool_rows == 2u * 25'000);
+  // Chunks of 1 MiB are whole runs anyway; a dataset shorter than its chunk is one run.
+  BOOST_TEST(defaults(2'000'000, 4096, {{4096, 256}}).run_rows == 256u);
+  BOOST_TEST(defaults(3000, 4096, {{4096, 7813}}).run_rows == 3000u);
+  BOOST_TEST(defaults(0, 4096, {{4096, 7813}}).run_rows == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_small_field_in_tall_chunks_does_not_lengthen_runs) {
+  // Labels of 4 bytes in chunks of 100,000 rows beside images in chunks of 256: runs of 4 MiB end where images' do.
+  const auto run =
+      pp::order_defaults(
+          {.rows = 1'000'000, .row_bytes = 3076, .chunk_rows = 100'000, .decoded = {{3072, 256}, {4, 100'000}}})
+          .run_rows;
+  BOOST_TEST(run == (4u << 20) / 3076 / 256 * 256);
+}
+
 BOOST_AUTO_TEST_CASE(positions_outside_the_epoch_are_refused) {
   const pp::order order(pp::sequential{}, {.rows = 10, .row_bytes = 4});
   std::vector<pp::extent> extents;

@@ -61,15 +61,26 @@ struct shard_options {
   std::uint64_t ranks = 0;  ///< processes; 0: as many as shards
 };
 
+/// A field whose chunks are decoded as a whole, however few of their rows are wanted.
+struct decoded_field {
+  std::uint64_t row_bytes = 0;
+  std::uint64_t chunk_rows = 1;
+};
+
 /// What an order's defaults are computed from.
 struct source_shape {
   std::uint64_t rows = 0;
-  std::uint64_t row_bytes = 0;   ///< stored bytes of a row, over all fields
-  std::uint64_t chunk_rows = 1;  ///< the largest chunk extent along the rows, over all fields
+  std::uint64_t row_bytes = 0;           ///< stored bytes of a row, over all fields
+  std::uint64_t chunk_rows = 1;          ///< the largest chunk extent along the rows, over all fields
+  std::vector<decoded_field> decoded{};  ///< the fields with filters
 };
 
 /// The defaults of a shuffled order (its seed is 0): runs of what storage keeps together (whole chunks, at least 64 KiB
 /// and at most 4 MiB), a pool of 32 runs, at most 128 MiB.
+///
+/// Each run decodes the chunks with filters that it touches. Where runs of at most 4 MiB would decode over a quarter
+/// more than there is, they end where chunks do, or are as long as chunks are, up to 128 MiB (of taller ones, equal
+/// parts); the pool then holds two at least.
 shuffled order_defaults(const source_shape& shape);
 
 }  // namespace penstock::pipeline
