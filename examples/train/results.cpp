@@ -21,7 +21,13 @@ void print_plan(const planned_session& session, const gpu::budget& limits) {
              session.plan.training.order);
   for (const std::string& field : session.plan.training.field_reports) fmt::print("{}\n", field);
   fmt::print("\n{}", gpu::to_text(session.plan.ledger, limits));
-  if (session.device.is_cuda()) fmt::print("outside the budget: CUDA's context, loaded kernels and recorded steps\n");
+  if (session.device.is_cuda()) {
+    const gpu::memory_size size = gpu::memory_of(session.device);
+    fmt::print(
+        "outside the budget: CUDA's context, loaded kernels and recorded steps; with what other processes hold, {} of "
+        "the device's {} are taken before this run\n",
+        penstock::format_bytes(size.total_bytes - size.free_bytes), penstock::format_bytes(size.total_bytes));
+  }
   fmt::print("\n");
   std::fflush(stdout);
 }

@@ -75,6 +75,40 @@ BOOST_AUTO_TEST_CASE(any_split_of_a_step_drops_the_same_values_and_another_step_
   BOOST_TEST(!test::same_bits<double>(whole.item("train: activations of layer 1"), first));
 }
 
+BOOST_AUTO_TEST_CASE(the_mask_is_a_function_of_seed_step_layer_and_element_alone) {
+  // Sigmoids are above 0, so that a 0 is a value that was dropped.
+  train::stage_options alike = options;
+  alike.model.hidden = {40, 40};
+  alike.model.activation = train::activation::sigmoid;
+  constexpr const char *first_layer = "train: activations of layer 1", *second_layer = "train: activations of layer 3";
+  const auto mask = [&](const train::stage_options& o, unsigned of_data, int steps, const char* layer) {
+    const rows_of<double> data(rows, 6, 4, of_data);
+    host_stage<double> s(o);
+    for (int step = 0; step < steps; ++step) {
+      s.accumulate(data, 0, rows);
+      s.stage.update(0.01);
+    }
+    s.accumulate(data, 0, rows);
+    std::vector<bool> dropped;
+    for (const double value : s.item(layer).first(rows * 40)) dropped.push_back(value == 0);
+    return dropped;
+  };
+  const std::vector<bool> expected = mask(alike, 1, 0, first_layer);
+  BOOST_TEST((mask(alike, 1, 0, first_layer) == expected));
+  BOOST_TEST((mask(alike, 2, 0, first_layer) == expected));  // whatever the values are
+  train::stage_options other_seed = alike;
+  other_seed.seed = alike.seed + 1;
+  // By chance 0.7^2 + 0.3^2 of two masks agree, within five deviations of the mean over so many values.
+  constexpr double by_chance = 0.58;
+  const double deviation = std::sqrt(by_chance * (1 - by_chance) / (rows * 40));
+  for (const auto& other :
+       {mask(other_seed, 1, 0, first_layer), mask(alike, 1, 1, first_layer), mask(alike, 1, 0, second_layer)}) {
+    double alike_values = 0;
+    for (std::size_t i = 0; i < expected.size(); ++i) alike_values += other[i] == expected[i] ? 1 : 0;
+    BOOST_TEST(std::abs(alike_values / (rows * 40) - by_chance) < 5 * deviation);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(evaluation_drops_nothing) {
   const rows_of<double> data(rows, 6, 4);
   train::stage_options plain = options;

@@ -122,15 +122,22 @@ BOOST_AUTO_TEST_CASE(a_step_divides_by_its_own_rows_and_starts_from_nothing) {
 
 BOOST_AUTO_TEST_CASE(the_softmax_gradient_sums_to_zero_over_the_classes) {
   const rows_of<double> data(9, 4, 6);
-  host_stage<double> s({.model = {.inputs = 4, .hidden = {}, .outputs = 6}, .rows = 9});
-  s.accumulate(data, 0, 9);
-  const auto logits = s.item("train: activations of layer 0");
-  for (std::size_t row = 0; row < 9; ++row) {
-    double sum = 0, size = 0;
-    for (std::size_t c = 0; c < 6; ++c) sum += logits[row * 6 + c], size += std::abs(logits[row * 6 + c]);
-    BOOST_TEST(std::abs(sum) < 1e-15);
-    BOOST_TEST(size > 0.1);
-  }
+  const std::vector<double> class_weights{0.5, 1, 2, 0.25, 3, 1};
+  for (const double label_smoothing : {0.0, 0.2})
+    for (const auto& weights : {std::vector<double>{}, class_weights}) {
+      host_stage<double> s({.model = {.inputs = 4, .hidden = {}, .outputs = 6},
+                            .loss = train::softmax_cross_entropy{.label_smoothing = label_smoothing},
+                            .class_weights = weights,
+                            .rows = 9});
+      s.accumulate(data, 0, 9);
+      const auto change = s.item("train: activations of layer 0");  // of the logits, in their place
+      for (std::size_t row = 0; row < 9; ++row) {
+        double sum = 0, size = 0;
+        for (std::size_t c = 0; c < 6; ++c) sum += change[row * 6 + c], size += std::abs(change[row * 6 + c]);
+        BOOST_TEST(std::abs(sum) < 1e-14);
+        BOOST_TEST(size > 0.05);
+      }
+    }
 }
 
 BOOST_AUTO_TEST_CASE(the_loss_does_not_depend_on_a_shift_of_the_logits_and_bears_large_ones) {

@@ -38,8 +38,13 @@ struct pair_stage {
     put("y", data.better.data(), data.better.size() * sizeof(std::int32_t));
     stream.synchronize();
   }
-  void accumulate(std::size_t rows) {
-    stage.accumulate({.x = at("x"), .x2 = at("x2"), .targets = at("y"), .rows = rows, .valid_rows = rows - 2});
+  /// Forward and backward; `swapped`: the two inputs change places.
+  void accumulate(std::size_t rows, bool swapped = false) {
+    stage.accumulate({.x = at(swapped ? "x2" : "x"),
+                      .x2 = at(swapped ? "x" : "x2"),
+                      .targets = at("y"),
+                      .rows = rows,
+                      .valid_rows = rows - 2});
   }
   std::vector<T> gradients() {
     std::vector<T> values(count);
@@ -89,8 +94,11 @@ BOOST_AUTO_TEST_CASE(cuda_agrees_with_the_host, test::on_gpu()) {
       options.model.dropout = 0.2;
       options.compute = type::float64;
       pair_stage<double> host(gpu::device::host(), options, data), cuda(test::first_gpu(), options, data);
-      host.accumulate(65);
-      cuda.accumulate(65);
+      // What is replayed is given other rows each time.
+      for (const bool swapped : {false, true, false, true, true}) {
+        host.accumulate(65, swapped);
+        cuda.accumulate(65, swapped);
+      }
       BOOST_TEST(distance(host.gradients(), cuda.gradients()) < 1e-12, train::to_text(options.model));
       BOOST_TEST(std::abs(host.stage.progress().running.loss() - cuda.stage.progress().running.loss()) < 1e-12);
       options.loss = train::pairwise_ranking{.margin = 1};

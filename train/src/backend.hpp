@@ -45,9 +45,23 @@ template <class T>
 struct taken_rows {
   row_block block;
   const T* x = nullptr;
+  const T* x2 = nullptr;  ///< the second input's; null: there is one
   const void* targets = nullptr;
   const T* weights = nullptr;  ///< null: all 1
   double learning_rate = 0;    ///< of the update that follows, where it is known
+};
+
+/// What a pass begins with: rows, and where they go.
+template <class S>
+struct intake {
+  using T = arithmetic<S>;
+
+  taken_rows<T> rows;
+  std::size_t columns = 0;
+  const T* mean = nullptr;
+  const T* scale = nullptr;
+  S* out = nullptr;
+  step_state* state = nullptr;
 };
 
 /// The operations that are a pair: matrix products, reductions and row-wise work, on the host and on CUDA. All are in
@@ -63,9 +77,10 @@ class backend {
   /// Runs `work`, which calls the functions below, where it belongs (the host's own threads).
   virtual void run(const std::function<void()>& work) = 0;
 
-  /// Runs `work` like run(), where it is the same at every call with `key`: on CUDA it is recorded once and then
-  /// replayed as one graph. What changes from call to call it must read from the device's memory.
-  virtual void replay(std::size_t key, const std::function<void()>& work) = 0;
+  /// Runs take(first) and then `work` like run(), where `work` is the same at every call with `key`: on CUDA both are
+  /// recorded once as a graph whose first node is given `first` anew each time. What else changes from call to call,
+  /// `work` must read from the device's memory.
+  virtual void replay(std::size_t key, const intake<S>& first, const std::function<void()>& work) = 0;
 
   virtual void multiply(const product& what, const S* a, const S* b, S* c, const S* bias) = 0;
   /// For `what.gradient`: without bias and activation. `sums`: what.rows values where what.sums. May run beside what
@@ -75,9 +90,9 @@ class backend {
   virtual bool makes_sums(const product&, const S*, const S*, T*, T*) { return false; }
 
   /// Begins a pass: notes block, targets, weights and learning rate in the state, and gives out = (x - mean) * scale by
-  /// column. Padding and masked rows become 0; the first other row with a value that is not finite is noted.
-  virtual void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, S* out,
-                    step_state* state) = 0;
+  /// column, the second input's rows behind the first one's. Padding and masked rows become 0; the first other row with
+  /// a value that is not finite is noted.
+  virtual void take(const intake<S>& what) = 0;
 
   /// Merges the rows' values into running counts, means and sums of squared distances from the mean, column by column
   /// (Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances", 1979). Masked

@@ -36,25 +36,26 @@ class typed_predictor final : public predictor::impl {
   }
 
   const void* predict(const void* x, const void* x2, const row_block& block) override {
-    const taken_rows<T> rows{block, static_cast<const T*>(x), nullptr, nullptr};
-    taken_rows<T> second{block, static_cast<const T*>(x2), nullptr, nullptr};
-    second.block.first_row += progress::of_second_input;
-    const auto take = [&] {
-      if (stale_) round_parameters();
-      if (x2 != nullptr)
-        backend_->take(second, options.model.inputs, mean_, scale_, input_ + block.rows * options.model.inputs, state_);
-      backend_->take(rows, options.model.inputs, mean_, scale_, input_, state_);
-    };
+    const intake<S> first{.rows = {.block = block, .x = static_cast<const T*>(x), .x2 = static_cast<const T*>(x2)},
+                          .columns = options.model.inputs,
+                          .mean = mean_,
+                          .scale = scale_,
+                          .out = input_,
+                          .state = state_};
     const auto rest = [&] {
       const train::pass<S> through{*backend_, stream, state_, 0, block.rows, false};
       predicted_rows(stream, options.form, block.rows, options.model.outputs, network_.forward(through, input_),
                      predictions_);
     };
-    backend_->run(std::cref(take));
+    const auto work = [&] {
+      backend_->take(first);
+      rest();
+    };
+    if (stale_) round_parameters();
     if (block.rows == options.rows)
-      backend_->replay(0, std::cref(rest));
+      backend_->replay(0, first, std::cref(rest));
     else
-      backend_->run(std::cref(rest));
+      backend_->run(std::cref(work));
     return predictions_;
   }
 
@@ -94,8 +95,11 @@ class typed_predictor final : public predictor::impl {
   std::byte* at(const char* name) const { return memory->at(memory_kind::device, name).data(); }
 
   void round_parameters() {
-    if constexpr (!std::is_same_v<S, T>)
-      round_values<S>(stream, network_.parameters(), network_.parameter_data(), network_.rounded_data());
+    const auto work = [&] {
+      if constexpr (!std::is_same_v<S, T>)
+        round_values<S>(stream, network_.parameters(), network_.parameter_data(), network_.rounded_data());
+    };
+    backend_->run(std::cref(work));
     stale_ = false;
   }
 

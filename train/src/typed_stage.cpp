@@ -37,7 +37,6 @@ class typed_stage final : public stage::impl {
   }
 
   void pass(const batch_rows& batch, bool gradient) override {
-    take(batch, 0);
     // The same launches every time, but for the first pass of a step, which sets the gradients that later ones add to.
     const auto rest = [&] {
       const train::pass<S> through = pass_of(batch, gradient);
@@ -45,10 +44,7 @@ class typed_stage final : public stage::impl {
       if (gradient) network_.backward(through, input_, accumulated_);
       backend_->join();
     };
-    if (batch.rows == options.rows)
-      backend_->replay(!gradient ? 0 : accumulated_ ? 2 : 1, std::cref(rest));
-    else
-      backend_->run(std::cref(rest));
+    take_through(!gradient ? 0 : accumulated_ ? 2 : 1, intake_of(batch, 0), std::cref(rest));
     accumulated_ = accumulated_ || gradient;
   }
 
@@ -69,8 +65,7 @@ class typed_stage final : public stage::impl {
       pass(batch, true);
       return update(learning_rate);
     }
-    take(batch, learning_rate);
-    update_rule rule = rule_of(0);  // recorded once: the rate is read where take() has noted it
+    update_rule rule = rule_of(0);  // recorded once: the rate is read where the intake has noted it
     rule.rate_is_noted = true;
     // What the update begins with needs the loss alone, unless the gradient's norm decides, or backward reads the
     // number of the step.
@@ -84,10 +79,7 @@ class typed_stage final : public stage::impl {
       if (!early) begin_update(rule, false);
       optimize();
     };
-    if (batch.rows == options.rows)
-      backend_->replay(3, std::cref(work));
-    else
-      backend_->run(std::cref(work));
+    take_through(3, intake_of(batch, learning_rate), std::cref(work));
   }
 
   void discard() override {
@@ -111,10 +103,9 @@ class typed_stage final : public stage::impl {
 
   void observe(const batch_rows& batch) override {
     const std::size_t n = options.model.inputs;
-    const taken_rows<T> rows{{batch.rows, batch.valid_rows, batch.first_row},
-                             static_cast<const T*>(batch.x),
-                             nullptr,
-                             static_cast<const T*>(batch.weights)};
+    const taken_rows<T> rows{.block = {batch.rows, batch.valid_rows, batch.first_row},
+                             .x = static_cast<const T*>(batch.x),
+                             .weights = static_cast<const T*>(batch.weights)};
     const auto work = [&] { backend_->observe(rows, n, {sums.data(), sums.data() + n, sums.data() + 2 * n}, state); };
     backend_->run(std::cref(work));
   }
@@ -136,23 +127,27 @@ class typed_stage final : public stage::impl {
   }
 
  private:
-  /// Takes the inputs of a pass in, and notes what the launches that follow read.
-  void take(const batch_rows& batch, double learning_rate) {
-    const taken_rows<T> rows{{batch.rows, batch.valid_rows, batch.first_row},
-                             static_cast<const T*>(batch.x),
-                             batch.targets,
-                             static_cast<const T*>(batch.weights),
-                             learning_rate};
+  intake<S> intake_of(const batch_rows& batch, double learning_rate) const {
+    return {.rows = {.block = {batch.rows, batch.valid_rows, batch.first_row},
+                     .x = static_cast<const T*>(batch.x),
+                     .x2 = static_cast<const T*>(batch.x2),
+                     .targets = batch.targets,
+                     .weights = static_cast<const T*>(batch.weights),
+                     .learning_rate = learning_rate},
+            .columns = options.model.inputs,
+            .mean = mean_,
+            .scale = scale_,
+            .out = input_,
+            .state = state};
+  }
+
+  /// Takes the rows of a pass in and does what follows: replayed where it is as many rows as are planned for.
+  void take_through(std::size_t key, const intake<S>& first, const std::function<void()>& rest) {
+    if (stale_) round_parameters();
+    if (first.rows.block.rows == options.rows) return backend_->replay(key, first, rest);
     const auto work = [&] {
-      if (stale_) round_parameters();
-      if (batch.x2 != nullptr) {
-        // Before the first input, which leaves its block of rows in the state.
-        taken_rows<T> second = rows;
-        second.x = static_cast<const T*>(batch.x2);
-        second.block.first_row += progress::of_second_input;
-        backend_->take(second, options.model.inputs, mean_, scale_, input_ + batch.rows * options.model.inputs, state);
-      }
-      backend_->take(rows, options.model.inputs, mean_, scale_, input_, state);
+      backend_->take(first);
+      rest();
     };
     backend_->run(std::cref(work));
   }
@@ -226,8 +221,11 @@ class typed_stage final : public stage::impl {
   }
 
   void round_parameters() {
-    if constexpr (!std::is_same_v<S, T>)
-      round_values<S>(stream, network_.parameters(), network_.parameter_data(), network_.rounded_data());
+    const auto work = [&] {
+      if constexpr (!std::is_same_v<S, T>)
+        round_values<S>(stream, network_.parameters(), network_.parameter_data(), network_.rounded_data());
+    };
+    backend_->run(std::cref(work));
     stale_ = false;
   }
 

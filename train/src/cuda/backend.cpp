@@ -42,9 +42,10 @@ class cuda_backend final : public backend<S> {
     work();
   }
 
-  void replay(std::size_t key, const std::function<void()>& work) override {
+  void replay(std::size_t key, const intake<S>& first, const std::function<void()>& work) override {
     const cuda::current_device current(ordinal_);
-    graphs_.at(key).run(stream_.native(), work);
+    cuda::take_launch<S> take(first);
+    graphs_.at(key).run(stream_.native(), take.params(), work);
   }
 
   void multiply(const product& what, const S* a, const S* b, S* c, const S* bias) override {
@@ -63,10 +64,7 @@ class cuda_backend final : public backend<S> {
   bool makes_sums(const product& what, const S* a, const S* b, T* c, T* sums) override {
     return products_beside_.offers(what, a, b, c, sums);
   }
-  void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, S* out,
-            step_state* state) override {
-    cuda::take(stream_.native(), rows, columns, mean, scale, out, state);
-  }
+  void take(const intake<S>& what) override { cuda::launch(stream_.native(), cuda::take_launch<S>(what).params()); }
   void observe(const taken_rows<T>& rows, std::size_t columns, const moment_columns& moments,
                step_state* state) override {
     cuda::observe(stream_.native(), rows, columns, moments, state);

@@ -9,9 +9,21 @@ namespace penstock::train::cuda {
 // Launches of kernels, on the current device in stream order. No floating-point atomics: sums have a fixed order, so
 // that the same input gives the same bits.
 
-template <class S, class T>
-void take(cudaStream_t stream, const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, S* out,
-          step_state* state);
+/// The kernel that begins a pass, with its argument: launched by itself, or a node of a graph.
+template <class S>
+class take_launch {
+ public:
+  explicit take_launch(const intake<S>& what) noexcept : what_(what) {}
+  take_launch(const take_launch&) = delete;
+  take_launch& operator=(const take_launch&) = delete;
+
+  /// Points into this object.
+  cudaKernelNodeParams params() noexcept;
+
+ private:
+  intake<S> what_;
+  void* argument_ = &what_;
+};
 
 template <class T>
 void observe(cudaStream_t stream, const taken_rows<T>& rows, std::size_t columns, const moment_columns& moments,

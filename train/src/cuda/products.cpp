@@ -106,11 +106,16 @@ std::string products_of(gpu::device d) {
 
 void require_tensor_cores(gpu::device d, precision arithmetic) {
   int major = 0;
-  const cudaError_t code = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, d.ordinal());
-  const int needed = arithmetic == precision::fp16 ? 7 : 8;
-  if (code == cudaSuccess && major >= needed) return;
-  throw gpu::error(fmt::format("{} has no {} arithmetic (it needs compute capability {}.0); compute in float32",
-                               d.name(), name_of(arithmetic), needed));
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, d.ordinal()),
+        "asking for a device's compute capability");
+  require_tensor_cores(d.name(), major, arithmetic);
+}
+
+void require_tensor_cores(std::string_view card, int major, precision arithmetic) {
+  const int needed = arithmetic == precision::float32 ? 0 : arithmetic == precision::fp16 ? 7 : 8;
+  if (major >= needed) return;
+  throw gpu::error(fmt::format("{} has no {} arithmetic (it needs compute capability {}.0); compute in float32", card,
+                               name_of(arithmetic), needed));
 }
 
 template <class S>

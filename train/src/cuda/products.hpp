@@ -8,12 +8,15 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace penstock::train::cuda {
 
 /// Throws gpu::error where the device has no tensor cores for `arithmetic`.
 void require_tensor_cores(gpu::device d, precision arithmetic);
+/// The same for a card of this name and major compute capability.
+void require_tensor_cores(std::string_view card, int major, precision arithmetic);
 
 /// The card and the library's version, on which the bits of a product depend beside its algorithm.
 std::string products_of(gpu::device d);

@@ -2,14 +2,14 @@
 
 #include "check.hpp"
 
+#include <penstock/gpu/error.hpp>
+
+#include <fmt/format.h>
+
+#include <cstddef>
+
 namespace penstock::train::cuda {
 namespace {
-
-struct template_traits {
-  using native_type = cudaGraph_t;
-  static native_type empty() noexcept { return nullptr; }
-  static void release(native_type native) noexcept { cudaGraphDestroy(native); }
-};
 
 bool can_be_recorded(cudaStream_t stream) {
   if (stream == nullptr) return false;
@@ -18,21 +18,42 @@ bool can_be_recorded(cudaStream_t stream) {
   return status == cudaStreamCaptureStatusNone;
 }
 
-}  // namespace
-
-void replayed_work::run(cudaStream_t stream, const std::function<void()>& work) {
-  if (!can_be_recorded(stream)) return work();
-  if (graph_) return check(cudaGraphLaunch(graph_.native(), stream), "replaying a step");
-  // The first time as they are, so that kernels are loaded and algorithms chosen; recorded at once, so that nothing is
-  // left to be allocated later.
-  work();
-  graph_ = record(stream, work);
+/// The one node that all others follow.
+cudaGraphNode_t first_of(cudaGraph_t graph) {
+  std::size_t count = 0;
+  check(cudaGraphGetRootNodes(graph, nullptr, &count), "looking at a recorded step");
+  if (count != 1) throw gpu::error(fmt::format("a recorded step begins with {} nodes, and not with one", count));
+  cudaGraphNode_t node = nullptr;
+  check(cudaGraphGetRootNodes(graph, &node, &count), "looking at a recorded step");
+  return node;
 }
 
-handle<graph_traits> replayed_work::record(cudaStream_t stream, const std::function<void()>& work) {
+}  // namespace
+
+void launch(cudaStream_t stream, const cudaKernelNodeParams& kernel) {
+  check(cudaLaunchKernel(kernel.func, kernel.gridDim, kernel.blockDim, kernel.kernelParams, kernel.sharedMemBytes,
+                         stream),
+        "launching what a pass begins with");
+}
+
+void replayed_work::run(cudaStream_t stream, const cudaKernelNodeParams& first, const std::function<void()>& work) {
+  if (can_be_recorded(stream) && graph_) {
+    // What was launched before keeps the arguments that it had.
+    check(cudaGraphExecKernelNodeSetParams(graph_.native(), first_, &first), "giving a recorded step its rows");
+    return check(cudaGraphLaunch(graph_.native(), stream), "replaying a step");
+  }
+  // The first time as they are, so that kernels are loaded and algorithms chosen; recorded at once, so that nothing is
+  // left to be allocated later.
+  launch(stream, first);
+  work();
+  if (can_be_recorded(stream)) record(stream, first, work);
+}
+
+void replayed_work::record(cudaStream_t stream, const cudaKernelNodeParams& first, const std::function<void()>& work) {
   check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "recording a step");
   cudaGraph_t native = nullptr;
   try {
+    launch(stream, first);
     work();
   } catch (...) {
     cudaStreamEndCapture(stream, &native);
@@ -40,10 +61,11 @@ handle<graph_traits> replayed_work::record(cudaStream_t stream, const std::funct
     throw;
   }
   check(cudaStreamEndCapture(stream, &native), "recording a step");
-  const handle<template_traits> recorded(native);
+  recorded_.reset(native);
+  first_ = first_of(native);
   cudaGraphExec_t executable = nullptr;
   check(cudaGraphInstantiate(&executable, native, 0), "preparing a recorded step");
-  return handle<graph_traits>(executable);
+  graph_.reset(executable);
 }
 
 }  // namespace penstock::train::cuda

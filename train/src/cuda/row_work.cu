@@ -34,30 +34,35 @@ __device__ T block_sum(T value) {
   return value;
 }
 
-/// A piece of a row at a time: blockIdx.y counts rows. One thread notes the pass for the kernels that follow, whose
-/// launches are recorded and so cannot be told.
-template <class S, class T>
-__global__ void take_kernel(taken_rows<T> rows, std::size_t columns, const T* mean, const T* scale, S* out,
-                            step_state* state) {
+/// A piece of a row at a time: blockIdx.y counts rows, and blockIdx.z inputs. One thread notes the pass for the kernels
+/// that follow, whose launches are recorded and so cannot be told.
+template <class S>
+__global__ void take_kernel(intake<S> what) {
+  using T = arithmetic<S>;
+  const taken_rows<T>& rows = what.rows;
   const row_block& block = rows.block;
-  if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) {
-    state->block = block;
-    state->targets = rows.targets;
-    state->weights = rows.weights;
-    state->learning_rate = rows.learning_rate;
+  const std::size_t columns = what.columns;
+  if (blockIdx.x == 0 && blockIdx.y == 0 && blockIdx.z == 0 && threadIdx.x == 0) {
+    what.state->block = block;
+    what.state->targets = rows.targets;
+    what.state->weights = rows.weights;
+    what.state->learning_rate = rows.learning_rate;
   }
+  const bool second = blockIdx.z != 0;
+  const T* const x = second ? rows.x2 : rows.x;
+  S* const out = second ? what.out + block.rows * columns : what.out;
   for (std::size_t i = blockIdx.y; i < block.rows; i += gridDim.y) {
     const bool counted = i < block.valid && (rows.weights == nullptr || rows.weights[i] != T(0));
     bool bad = false;
     for (std::size_t j = blockIdx.x * blockDim.x + threadIdx.x; j < columns; j += gridDim.x * blockDim.x) {
       T value = 0;
       if (counted) {
-        value = (rows.x[i * columns + j] - mean[j]) * scale[j];
+        value = (x[i * columns + j] - what.mean[j]) * what.scale[j];
         bad = bad || !isfinite(value);
       }
       out[i * columns + j] = static_cast<S>(value);
     }
-    if (bad) note_first(state->progress.bad_input, block.first_row + i);
+    if (bad) note_first(what.state->progress.bad_input, block.first_row + i + (second ? progress::of_second_input : 0));
   }
 }
 
@@ -95,14 +100,18 @@ __global__ void add_scores_kernel(const row_score<T>* scores, bool gradient, ste
 
 }  // namespace
 
-template <class S, class T>
-void take(cudaStream_t stream, const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, S* out,
-          step_state* state) {
-  const dim3 grid(
-      static_cast<unsigned>(std::clamp<std::size_t>((columns + block_threads - 1) / block_threads, 1, 65535)),
-      static_cast<unsigned>(std::min<std::size_t>(rows.block.rows, 65535)));
-  take_kernel<<<grid, block_threads, 0, stream>>>(rows, columns, mean, scale, out, state);
-  check(cudaGetLastError(), "launching the normalisation of inputs");
+template <class S>
+cudaKernelNodeParams take_launch<S>::params() noexcept {
+  constexpr std::size_t most_blocks = 65535;
+  const std::size_t pieces = (what_.columns + block_threads - 1) / block_threads;
+  cudaKernelNodeParams launch{};
+  launch.func = reinterpret_cast<void*>(&take_kernel<S>);
+  launch.gridDim =
+      dim3(static_cast<unsigned>(std::clamp<std::size_t>(pieces, 1, most_blocks)),
+           static_cast<unsigned>(std::min(what_.rows.block.rows, most_blocks)), what_.rows.x2 != nullptr ? 2 : 1);
+  launch.blockDim = dim3(block_threads);
+  launch.kernelParams = &argument_;
+  return launch;
 }
 
 template <class T>
@@ -111,13 +120,10 @@ void add_scores(cudaStream_t stream, const row_score<T>* scores, bool gradient, 
   check(cudaGetLastError(), "launching the sums of the loss");
 }
 
-#define PENSTOCK_INSTANTIATE(S, T) \
-  template void take(cudaStream_t, const taken_rows<T>&, std::size_t, const T*, const T*, S*, step_state*);
-PENSTOCK_INSTANTIATE(float, float)
-PENSTOCK_INSTANTIATE(double, double)
-PENSTOCK_INSTANTIATE(bfloat16, float)
-PENSTOCK_INSTANTIATE(float16, float)
-#undef PENSTOCK_INSTANTIATE
+template class take_launch<float>;
+template class take_launch<double>;
+template class take_launch<bfloat16>;
+template class take_launch<float16>;
 template void add_scores(cudaStream_t, const row_score<float>*, bool, step_state*);
 template void add_scores(cudaStream_t, const row_score<double>*, bool, step_state*);
 

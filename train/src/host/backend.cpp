@@ -28,7 +28,12 @@ class host_backend final : public backend<S> {
   explicit host_backend(std::size_t threads) : arena_(arena_size(threads)) { use_single_threaded_blas(); }
 
   void run(const std::function<void()>& work) override { arena_.execute(work); }
-  void replay(std::size_t, const std::function<void()>& work) override { arena_.execute(work); }
+  void replay(std::size_t, const intake<S>& first, const std::function<void()>& work) override {
+    arena_.execute([&] {
+      take(first);
+      work();
+    });
+  }
 
   void multiply(const product& what, const S* a, const S* b, S* c, const S* bias) override {
     host::multiply(what, a, b, c, bias);
@@ -36,10 +41,7 @@ class host_backend final : public backend<S> {
   void multiply_gradient(const product& what, const S* a, const S* b, T* c, T*) override {
     host::multiply(what, a, b, c, static_cast<const T*>(nullptr));
   }
-  void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, S* out,
-            step_state* state) override {
-    host::take(rows, columns, mean, scale, out, *state);
-  }
+  void take(const intake<S>& what) override { host::take(what); }
   void observe(const taken_rows<T>& rows, std::size_t columns, const moment_columns& moments,
                step_state* state) override {
     host::observe(rows, columns, moments, *state);

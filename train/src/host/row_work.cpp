@@ -21,23 +21,19 @@ void for_each_tile(std::size_t n, std::size_t extent, F f) {
                     [&](std::size_t tile) { f(tile * extent, std::min(n, (tile + 1) * extent)); });
 }
 
-}  // namespace
-
-template <class S, class T>
-void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, S* out, step_state& state) {
-  const row_block& block = rows.block;
-  state.block = block;
-  state.targets = rows.targets;
-  state.learning_rate = rows.learning_rate;
-  state.weights = rows.weights;
-  for_each_tile(block.rows, tile_rows, [&](std::size_t first, std::size_t last) {
+/// The rows of one input; they are numbered from `first_row` on.
+template <class S, class T = arithmetic<S>>
+void take_input(const intake<S>& what, const T* x, S* out, std::uint64_t first_row) {
+  const std::size_t columns = what.columns;
+  const T *const mean = what.mean, *const scale = what.scale, *const weights = what.rows.weights;
+  for_each_tile(what.rows.block.rows, tile_rows, [&](std::size_t first, std::size_t last) {
     for (std::size_t i = first; i < last; ++i) {
       S* const to = out + i * columns;
-      if (i >= block.valid || (rows.weights != nullptr && rows.weights[i] == T(0))) {
+      if (i >= what.rows.block.valid || (weights != nullptr && weights[i] == T(0))) {
         std::fill_n(to, columns, static_cast<S>(T(0)));
         continue;
       }
-      const T* const from = rows.x + i * columns;
+      const T* const from = x + i * columns;
       // x - x is 0 for finite x and NaN otherwise: tells without a branch for each element.
       int doubt = 0;
       for (std::size_t j = 0; j < columns; ++j) {
@@ -45,9 +41,25 @@ void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T
         to[j] = static_cast<S>(value);
         doubt |= !(value - value == T(0));
       }
-      if (doubt != 0) note_first(state.progress.bad_input, block.first_row + i);
+      if (doubt != 0) note_first(what.state->progress.bad_input, first_row + i);
     }
   });
+}
+
+}  // namespace
+
+template <class S>
+void take(const intake<S>& what) {
+  const taken_rows<arithmetic<S>>& rows = what.rows;
+  step_state& state = *what.state;
+  state.block = rows.block;
+  state.targets = rows.targets;
+  state.learning_rate = rows.learning_rate;
+  state.weights = rows.weights;
+  take_input(what, rows.x, what.out, rows.block.first_row);
+  if (rows.x2 != nullptr)
+    take_input(what, rows.x2, what.out + rows.block.rows * what.columns,
+               rows.block.first_row + progress::of_second_input);
 }
 
 template <class T>
@@ -141,8 +153,8 @@ PENSTOCK_INSTANTIATE(float)
 PENSTOCK_INSTANTIATE(double)
 #undef PENSTOCK_INSTANTIATE
 
-#define PENSTOCK_INSTANTIATE(S, T)                                                            \
-  template void take(const taken_rows<T>&, std::size_t, const T*, const T*, S*, step_state&); \
+#define PENSTOCK_INSTANTIATE(S, T)      \
+  template void take(const intake<S>&); \
   template void activation_gradient(activation, std::size_t, std::size_t, const S*, S*, T*, bool);
 PENSTOCK_INSTANTIATE(float, float)
 PENSTOCK_INSTANTIATE(double, double)

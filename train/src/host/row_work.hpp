@@ -6,8 +6,8 @@ namespace penstock::train::host {
 
 // Row-wise work and column sums on fixed tiles: the same bits whatever the number of threads. Call inside the arena.
 
-template <class S, class T>
-void take(const taken_rows<T>& rows, std::size_t columns, const T* mean, const T* scale, S* out, step_state& state);
+template <class S>
+void take(const intake<S>& what);
 
 template <class T>
 void observe(const taken_rows<T>& rows, std::size_t columns, const moment_columns& moments, step_state& state);
