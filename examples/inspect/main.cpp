@@ -41,7 +41,11 @@ nlohmann::json describe(const io::dataset_info& d, const options& o) {
   if (const auto cost = examples::cost_of_row(d)) entry["row_cost"] = *cost;
   if (!d.missing_sources.empty()) entry["missing_sources"] = d.missing_sources;
   if (!d.unreadable.empty()) entry["error"] = d.unreadable;
-  if (!o.digest || !d.element) return entry;  // texts of variable length have codes, but no bytes to digest
+  if (!o.digest || entry.contains("error")) return entry;
+  if (!d.element) {
+    entry["error"] = "texts of variable length are read as class codes; they have no bytes of one size to digest";
+    return entry;
+  }
   try {
     const auto read = examples::digest(o.file, d.path);
     entry["crc32"] = read.crc32;

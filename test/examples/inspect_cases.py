@@ -1,6 +1,7 @@
 """penstock-inspect, against h5py."""
 
 import json
+import pathlib
 import shutil
 import struct
 import subprocess
@@ -10,6 +11,8 @@ import h5py
 import numpy
 
 from program_case import program_case, programs
+
+corpus = pathlib.Path(__file__).resolve().parents[3] / "shared" / "corpus"  # as for penstock-test-io
 
 
 class inspect(program_case):
@@ -188,6 +191,32 @@ class inspect(program_case):
                 done = run(missing, b"/no\nsuch")
                 self.assertEqual((done.returncode, done.stderr.count(b"\n")), (1, 1), done.stderr)
                 self.assertNotIn(b"\x1b", done.stderr)
+
+    def test_the_files_of_hdf5s_own_tests_give_what_h5py_reads(self):
+        if not (corpus / "manifest.json").exists():
+            self.skipTest(f"there is no corpus at {corpus}")
+        right = 0
+        for name, expected in sorted(json.loads((corpus / "manifest.json").read_text()).items()):
+            path, results = (corpus / "files" / name).resolve(), self.folder / "results.json"
+            results.unlink(missing_ok=True)
+            done = subprocess.run(
+                [programs / "penstock-inspect", path, "--json", results, "--digest"],
+                capture_output=True, cwd=path.parent, timeout=300)  # fmt: skip
+            self.assertIn(done.returncode, (0, 1), f"{name}: {done.stderr}")
+            if done.returncode == 1:
+                self.assertEqual(done.stderr.count(b"\n"), 1, f"{name}: {done.stderr}")
+                found = {}
+            else:
+                found = {d["path"]: d for d in json.loads(results.read_text())["datasets"]}
+            for dataset in found.values():
+                self.assertEqual("crc32" in dataset, "error" not in dataset, f"{name}: {dataset}")
+            for dataset, values in expected.get("datasets", {}).items():
+                if "crc32" not in values:
+                    continue
+                known = {key: found.get(dataset, {}).get(key) for key in ("shape", "type", "crc32")}
+                self.assertEqual(known, {key: values[key] for key in known}, f"{name}:{dataset}")
+                right += 1
+        self.assertGreater(right, 800)
 
     def test_bad_input_is_one_line(self):
         path = self.make_rows(rows=10)
