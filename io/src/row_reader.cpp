@@ -52,7 +52,10 @@ void row_reader::impl::convert(const value_options& values) {
 /// No more slots than there are chunks.
 std::size_t row_reader::impl::cache_slots(const read_resources& resources) const noexcept {
   if (needs.chunk_bytes == 0) return 0;
-  const auto slots = std::max(resources.cache_bytes / needs.chunk_bytes, needs.cut_chunks * resources.concurrency);
+  // A read holds one chunk at a time.
+  const auto slots = resources.cache_bytes == 0
+                         ? needs.cut_chunks * resources.concurrency
+                         : std::max(resources.cache_bytes / needs.chunk_bytes, resources.concurrency);
   return std::min(slots, needs.index_bytes / sizeof(chunk_entry));
 }
 

@@ -16,6 +16,9 @@
 namespace penstock::pipeline {
 namespace {
 
+// Blocks that geometry chooses: as long as chunks where these are no longer than that, else at most so long.
+constexpr std::uint64_t most_chunk_block_bytes = 16 << 20, most_other_block_bytes = 2 << 20;
+
 /// For people: "field 'x' has 10 rows in a.h5:/x".
 std::string describe_rows(const source::field_description& field, const io::row_reader& reader) {
   const io::location& first = field.segments.front();
@@ -92,9 +95,15 @@ struct opened::impl {
     return shape;
   }
 
-  static io::read_resources resources(const io::row_reader& reader, std::size_t threads) {
-    // Two chunks more than reads at once: what one block cuts is there for the next.
-    return {threads, reader.cut_bytes() * (threads + 2)};
+  io::read_resources resources(const io::row_reader& reader, std::size_t threads) const {
+    // Two chunks more than reads at once: what one block cuts is there for the next. Chunks that are taller than any
+    // block are cut by many blocks, but those that are read at a time lie close together.
+    std::uint64_t cut = threads + 2;
+    if (const std::uint64_t chunk_bytes = reader.cut_rows() * shape.row_bytes; chunk_bytes > most_chunk_block_bytes) {
+      const std::uint64_t block_bytes = std::max<std::uint64_t>(parts->transport.block_bytes, most_other_block_bytes);
+      cut = std::min<std::uint64_t>(cut, (2 * threads + 6) * block_bytes / chunk_bytes + 2);
+    }
+    return {threads, reader.cut_bytes() * cut};
   }
 
   /// Whether most bytes of a row come out of decoders.
@@ -256,7 +265,7 @@ pipeline opened::build(const pipeline_plan& plan, std::shared_ptr<gpu::memory> m
                                             .plan = plan});
   on->sizes = repeat_geometry(on->fields, task, plan);
   on->readers = std::move(impl_->readers);
-  for (io::row_reader& reader : on->readers) reader.reserve(impl::resources(reader, on->sizes.most_threads));
+  for (io::row_reader& reader : on->readers) reader.reserve(impl_->resources(reader, on->sizes.most_threads));
 
   for (std::size_t field = 0; field < on->fields.device.size(); ++field) {
     const device_field& what = on->fields.device[field];

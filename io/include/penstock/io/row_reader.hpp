@@ -30,7 +30,7 @@ struct read_options {
 /// The bulk host memory that reading takes: planned first, then allocated once by row_reader::reserve.
 struct read_resources {
   std::size_t concurrency = 1;  ///< reads that run at once; each has scratch of its own
-  std::size_t cache_bytes = 0;  ///< for decoded chunks that reads cut; at least cut_bytes() * concurrency is taken
+  std::size_t cache_bytes = 0;  ///< for decoded chunks that reads cut; 0: cut_bytes() * concurrency
 };
 
 /// One itemised piece of the bulk host memory that a reader holds.
