@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace penstock::pipeline {
+namespace {
+
+// More rows than anybody waits for: `epochs(0, -1)` is a run without an end, whose positions and numbers stay within 64
+// bits.
+constexpr std::uint64_t most_rows_of_a_run = std::uint64_t{1} << 62;
+
+}  // namespace
 
 schedule::schedule(const order& rows, const sizes& how, std::uint64_t first_epoch, std::uint64_t epochs,
                    std::uint64_t first_batch)
@@ -11,6 +18,8 @@ schedule::schedule(const order& rows, const sizes& how, std::uint64_t first_epoc
   epoch_rows_ = std::min(rows.rows(), epoch_batches_ * how.batch_rows);
   skipped_batches_ = std::min(first_batch, epoch_batches_);
   start_ = skipped_batches_ * how.batch_rows;
+  const std::uint64_t span = std::max<std::uint64_t>(epoch_batches_ * how.batch_rows, 1);
+  epochs = std::min(epochs, std::max<std::uint64_t>(most_rows_of_a_run / span, 1));
   batches_ = epochs > 0 ? epochs * epoch_batches_ - skipped_batches_ : 0;
   if (epochs == 0 || epoch_rows_ == 0) {
     epoch_blocks_ = skipped_blocks_ = 0;

@@ -109,4 +109,20 @@ BOOST_AUTO_TEST_CASE(an_empty_source_has_no_blocks_and_no_batches) {
   BOOST_TEST(plan.batches() == 0u);
 }
 
+// 10 rows are 3 batches: of 2^63 epochs, 3 * 2^63 batches would be none modulo 2^64.
+BOOST_AUTO_TEST_CASE(a_run_of_more_epochs_than_numbers_hold_goes_on_for_longer_than_anybody_waits) {
+  for (const pp::order_options& how :
+       std::vector<pp::order_options>{pp::sequential{}, pp::shuffled{.seed = 1, .run_rows = 2, .pool_rows = 6}}) {
+    const pp::order order(how, {.rows = 10, .row_bytes = 4});
+    for (const std::uint64_t epochs : {~std::uint64_t{0}, std::uint64_t{1} << 63, (~std::uint64_t{0} / 3) + 1}) {
+      const pp::schedule plan(order, {4, 4, 16, pp::last_batch::pad}, 7, epochs, 1);
+      BOOST_TEST(plan.batches() > std::uint64_t{1} << 59);
+      BOOST_TEST(plan.blocks() > std::uint64_t{1} << 59);
+      BOOST_TEST(plan.end() == plan.batches() * 4);
+      BOOST_TEST(plan.batch(plan.batches() - 1).index == 2u);
+      BOOST_TEST(plan.piece_at(plan.end() - 4, plan.end()).blocks_needed == plan.blocks());
+    }
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
