@@ -4,7 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <optional>
+
 #include "../cuda_backend.hpp"
+#include "../host/memory_node.hpp"
 #include "call.hpp"
 
 namespace penstock::gpu::cuda {
@@ -22,6 +26,17 @@ template <class Call>
 cudaError_t allocate(fault_site site, const char* slab, std::size_t bytes, fault_injector* faults, Call call) {
   const int injected = injected_error(faults, site, slab, bytes);
   return injected != 0 ? static_cast<cudaError_t>(injected) : call();
+}
+
+/// Where the device is attached; nothing where all memory is as near, or that is not known.
+std::optional<int> memory_node_of(int ordinal, const caller& call) {
+  std::array<char, 32> address{};
+  const auto code = call.result_of("cudaDeviceGetPCIBusId", [&] {
+    return cudaDeviceGetPCIBusId(address.data(), static_cast<int>(address.size()), ordinal);
+  });
+  if (code == cudaSuccess) return host::node_of_pci_device(address.data());
+  cudaGetLastError();
+  return std::nullopt;
 }
 
 }  // namespace
@@ -43,6 +58,7 @@ void free_device(void* address) noexcept { cudaFree(address); }
 
 void* allocate_pinned(int ordinal, std::size_t bytes, fault_injector* faults) {
   const caller current(ordinal);
+  const host::preferred_node near_the_device(memory_node_of(ordinal, current));
   void* address = nullptr;
   const auto code = allocate(fault_site::allocate_pinned, "pinned slab", bytes, faults,
                              [&] { return cudaHostAlloc(&address, bytes, cudaHostAllocPortable); });
