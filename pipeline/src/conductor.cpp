@@ -52,9 +52,7 @@ conductor::conductor(const ground& on, statistics& count, trace_log* trace)
                       }});
   flow_ = std::make_unique<flow>(
       on.sizes.threads, std::move(stages), [this](std::uint64_t block) { came_out(block); },
-      on.sizes.most_threads > 1 && on.parts->transport.threads == 0
-          ? [this](bool waiting) { return readers_after(waiting); }
-          : std::function<std::size_t(bool)>());
+      on.tries_readers ? [this](bool waiting) { return readers_after(waiting); } : std::function<std::size_t(bool)>());
   thread_ = std::thread([this] { loop(); });
 }
 

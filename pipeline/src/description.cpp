@@ -1,5 +1,7 @@
 #include "parts.hpp"
 
+#include <penstock/pipeline/calibration.hpp>
+
 #include <fmt/format.h>
 
 #include <stdexcept>
@@ -30,7 +32,7 @@ description read(source from, order_options how) { return {std::move(from), std:
 
 description::description(source from, order_options how) {
   if (from.fields().empty()) throw std::invalid_argument("the source has no fields; add one with source::field");
-  parts_ = std::make_shared<parts>(parts{std::move(from), std::move(how), {}, {}, {}, {}, {}, {}, {}});
+  parts_ = std::make_shared<parts>(parts{std::move(from), std::move(how), {}, {}, {}, {}, {}, {}, {}, {}, {}});
 }
 
 description operator|(description d, host_transform t) {
@@ -61,7 +63,20 @@ description operator|(description d, shard_options s) {
 }
 
 description operator|(description d, transport_options t) {
-  d.parts_ = changed(*d.parts_, [&](auto& p) { p.transport = t; });
+  d.parts_ = changed(*d.parts_, [&](auto& p) {
+    p.transport = t;
+    p.block_reason.clear();
+    p.slots_reason.clear();
+  });
+  return d;
+}
+
+description operator|(description d, const calibration& measured) {
+  d.parts_ = changed(*d.parts_, [&](auto& p) {
+    p.transport = measured.transport;
+    p.block_reason = measured.blocks.empty() ? "" : measured.block_reason;
+    p.slots_reason = measured.slots.empty() ? "" : measured.slots_reason;
+  });
   return d;
 }
 

@@ -321,13 +321,15 @@ std::vector<std::string> choices_of(const transport_task& task, const geometry& 
   std::vector<std::string> lines;
   lines.push_back(fmt::format(
       "blocks of {} rows, {}: {}", g.block_rows, format_bytes(g.block_rows * task.row_bytes),
-      wish.block_bytes ? "as asked for"
-      : task.host      ? "as near to 1 MiB as chunks, pool and budgets allow"
+      !task.block_reason.empty() ? task.block_reason
+      : wish.block_bytes         ? "as asked for"
+      : task.host                ? "as near to 1 MiB as chunks, pool and budgets allow"
                   : "as near to 2 MiB as chunks, pool and budgets allow; smaller copies do not reach the link's rate"));
   if (g.slots)
     lines.push_back(fmt::format(
         "{} slots, {}: {}", g.slots, format_bytes(g.slots * g.slot_bytes),
-        wish.slots                 ? "as asked for"
+        !task.slots_reason.empty() ? task.slots_reason
+        : wish.slots               ? "as asked for"
         : task.host && task.pooled ? "the pool and the next one, as far as the budget goes"
         : task.cache_bytes ? fmt::format("a few for each reader, within two thirds of the last-level cache ({})",
                                          format_bytes(task.cache_bytes))

@@ -29,6 +29,7 @@ struct transport_task {
   std::size_t cache_bytes = 0;  ///< the processors' last level; 0: not known
   bool waits_for_disk = false;  ///< most bytes of a row are read around the page cache, and need no decoding
   transport_options wish;
+  std::string block_reason, slots_reason;  ///< of the wish, where it was measured and not asked for
   /// Host memory that reading takes with so many threads.
   std::function<std::vector<io::memory_item>(std::size_t threads)> reader_memory;
 };

@@ -24,6 +24,7 @@ struct ground {
   std::vector<io::row_reader> readers;
   std::shared_ptr<gpu::memory> memory;
   pipeline_plan plan;
+  bool tries_readers = false;  ///< how many blocks are read at once is found while a run goes on
 
   std::vector<gpu::row_ring> rings;    ///< by device field; of one block where it is not in a batch
   gpu::slot_ring slots;                ///< addresses of blocks on the host

@@ -1,10 +1,7 @@
-#include "geometry.hpp"
+#include "opened_impl.hpp"
 #include "pipeline_impl.hpp"
 #include "price_order.hpp"
-#include "read_options_of.hpp"
 #include "supply_rows.hpp"
-
-#include <penstock/io/error.hpp>
 
 #include <fmt/format.h>
 
@@ -19,203 +16,113 @@ namespace {
 // Blocks that geometry chooses: as long as chunks where these are no longer than that, else at most so long.
 constexpr std::uint64_t most_chunk_block_bytes = 16 << 20, most_other_block_bytes = 2 << 20;
 
-/// For people: "field 'x' has 10 rows in a.h5:/x".
-std::string describe_rows(const source::field_description& field, const io::row_reader& reader) {
-  const io::location& first = field.segments.front();
-  const std::size_t more = field.segments.size() - 1;
-  return fmt::format("field '{}' has {} rows in {}:{}{}", field.name, reader.rows(), first.file.string(), first.dataset,
-                     more ? fmt::format(" and {} more", more) : "");
-}
-
-/// Texts and opaque values travel as bytes: a cast would make numbers of characters, silently.
-void refuse_cast_of_bytes(const source::field_description& field, const io::row_reader& reader) {
-  const io::element_type& stored = reader.element();
-  const bool bytes = stored.element == type::uint8 && stored.numpy != "|u1" && stored.numpy != "|b1";
-  if (!bytes || !field.options.as || *field.options.as == type::uint8) return;
-  const io::location& first = field.segments.front();
-  throw io::error(fmt::format("its values are bytes ({}), which do not become numbers; read them as uint8, and let a "
-                              "transform make numbers of them",
-                              stored.numpy),
-                  {.file = first.file.string(), .dataset = first.dataset});
-}
-
-/// Rows of each source that a mixed one is made of. Throws io::error where its fields differ in them.
-std::vector<std::uint64_t> rows_of_parts(const source& from, const std::vector<io::row_reader>& readers) {
-  std::vector<std::uint64_t> rows;
-  if (!from.mix()) return rows;
-  const auto& parts = from.mix()->parts;
-  for (std::size_t field = 0; field < readers.size(); ++field) {
-    const std::string& name = from.fields()[field].name;
-    auto at = readers[field].segments().begin();
-    for (std::size_t part = 0; part < parts.size(); ++part) {
-      const auto& own = parts[part].from.fields();
-      const auto same = std::find_if(own.begin(), own.end(), [&](const auto& f) { return f.name == name; });
-      std::uint64_t here = 0;
-      for (std::size_t n = 0; n < same->segments.size(); ++n) here += at++->rows;
-      if (field == 0)
-        rows.push_back(here);
-      else if (rows[part] != here)
-        throw io::error(
-            fmt::format("source {} of a mix has {} rows in field '{}', and {} in field '{}'; all fields need "
-                        "the same number",
-                        part + 1, rows[part], from.fields().front().name, here, name),
-            {.file = same->segments.front().file.string(), .dataset = same->segments.front().dataset});
-    }
+io::read_resources resources(const io::row_reader& reader, std::size_t threads, std::size_t row_bytes,
+                             const transport_options& wish) {
+  // Two chunks more than reads at once: what one block cuts is there for the next. Chunks that are taller than any
+  // block are cut by many blocks, but those that are read at a time lie close together.
+  std::uint64_t cut = threads + 2;
+  if (const std::uint64_t chunk_bytes = reader.cut_rows() * row_bytes; chunk_bytes > most_chunk_block_bytes) {
+    const std::uint64_t block_bytes = std::max<std::uint64_t>(wish.block_bytes, most_other_block_bytes);
+    cut = std::min<std::uint64_t>(cut, (2 * threads + 6) * block_bytes / chunk_bytes + 2);
   }
-  return rows;
+  return {threads, reader.cut_bytes() * cut};
 }
 
 }  // namespace
 
-struct opened::impl {
-  impl(std::shared_ptr<const description::parts> what, std::vector<io::row_reader> opened_readers)
-      : parts(std::move(what)),
-        readers(std::move(opened_readers)),
-        shape(shape_of(readers)),
-        supply(supply_rows(parts->from, parts->how, shape.rows, rows_of_parts(parts->from, readers), parts->faults)),
-        rows(parts->how, shape, supply, parts->share) {
-    if (rows.ranks() > 1 && parts->batch.last == last_batch::keep)
-      throw std::invalid_argument(
-          "processes need the same number of batches: let the last ones be padded or dropped (batch_options::last)");
-    std::vector<stored_field> stored;
-    for (const io::row_reader& reader : readers) stored.push_back({reader.element(), reader.row_shape()});
-    on_host = wire(*parts, stored, true);
-    on_cuda = wire(*parts, stored, false);
-    for (const std::size_t field : on_host.batch)
-      shapes.push_back({on_host.device[field].name, on_host.device[field].element, on_host.device[field].row_shape});
+/// Whether most bytes of a row come out of decoders.
+bool opened::impl::decodes() const {
+  std::size_t decoded = 0, all = 0;
+  for (const io::row_reader& reader : readers) {
+    all += reader.row_bytes();
+    if (std::ranges::any_of(reader.segments(), [](const auto& s) { return !s.info.filters.empty(); }))
+      decoded += reader.row_bytes();
   }
+  return 2 * decoded > all;
+}
 
-  static source_shape shape_of(const std::vector<io::row_reader>& readers) {
-    source_shape shape{.rows = readers.front().rows()};
-    for (const io::row_reader& reader : readers) {
-      shape.row_bytes += reader.row_bytes();
-      shape.chunk_rows = std::max(shape.chunk_rows, reader.chunk_rows());
-      if (reader.cut_bytes() > 0) shape.decoded.push_back({reader.row_bytes(), reader.cut_rows()});
-    }
-    return shape;
+/// Whether most bytes of a row come from a disk, past the page cache, and are given as they are.
+bool opened::impl::waits_for_disk() const {
+  std::size_t waited = 0, all = 0;
+  for (std::size_t i = 0; i < readers.size(); ++i) {
+    all += readers[i].row_bytes();
+    const bool plain = std::ranges::all_of(readers[i].segments(), [](const auto& s) {
+      return s.info.access == io::access::direct && s.info.filters.empty();
+    });
+    if (plain && parts->from.fields()[i].options.around_page_cache) waited += readers[i].row_bytes();
   }
+  return 2 * waited > all;
+}
 
-  io::read_resources resources(const io::row_reader& reader, std::size_t threads) const {
-    // Two chunks more than reads at once: what one block cuts is there for the next. Chunks that are taller than any
-    // block are cut by many blocks, but those that are read at a time lie close together.
-    std::uint64_t cut = threads + 2;
-    if (const std::uint64_t chunk_bytes = reader.cut_rows() * shape.row_bytes; chunk_bytes > most_chunk_block_bytes) {
-      const std::uint64_t block_bytes = std::max<std::uint64_t>(parts->transport.block_bytes, most_other_block_bytes);
-      cut = std::min<std::uint64_t>(cut, (2 * threads + 6) * block_bytes / chunk_bytes + 2);
-    }
-    return {threads, reader.cut_bytes() * cut};
+transport_task opened::impl::task(gpu::device d, const transport_options& wish) const {
+  transport_task t;
+  t.host = d.is_host();
+  t.pooled = rows.is_pooled();
+  t.rows = rows.rows();
+  t.row_bytes = shape.row_bytes;
+  t.window_rows = rows.window_rows();
+  t.run_rows = rows.run_rows();
+  t.chunk_rows = shape.chunk_rows;
+  t.batch_rows = parts->batch.rows;
+  t.held = parts->batch.held;
+  t.masked = parts->batch.last == last_batch::pad;
+  t.processors = gpu::processors();
+  t.decodes = decodes();
+  t.cache_bytes = static_cast<std::size_t>(std::max(0L, sysconf(_SC_LEVEL3_CACHE_SIZE)));
+  t.waits_for_disk = waits_for_disk();
+  t.wish = wish;
+  t.block_reason = parts->block_reason;
+  t.slots_reason = parts->slots_reason;
+  t.reader_memory = [this, wish](std::size_t threads) {
+    std::vector<io::memory_item> items;
+    for (std::size_t i = 0; i < readers.size(); ++i)
+      for (io::memory_item item : readers[i].memory(resources(readers[i], threads, shape.row_bytes, wish)))
+        items.push_back({fmt::format("io: {} of {}", item.name, parts->from.fields()[i].name), item.bytes});
+    const auto held = memory_of(supply, parts->how, shape.rows);
+    items.insert(items.end(), held.begin(), held.end());
+    if (parts->trace.bytes) items.push_back({"pipeline: trace", parts->trace.bytes});
+    return items;
+  };
+  return t;
+}
+
+pipeline_plan opened::impl::plan(gpu::device d, const gpu::budget& limits, const gpu::ledger& taken,
+                                 const transport_options& wish) const {
+  return describe(d, plan_geometry(fields(d), task(d, wish), limits, taken), wish);
+}
+
+pipeline_plan opened::impl::describe(gpu::device d, const geometry& g, const transport_options& wish) const {
+  pipeline_plan plan;
+  plan.device = d;
+  plan.rows = rows.rows();
+  plan.batch_rows = parts->batch.rows;
+  plan.held_batches = parts->batch.held;
+  plan.block_rows = g.block_rows;
+  plan.slot_bytes = g.slot_bytes;
+  plan.slots = g.slots;
+  plan.images = g.images;
+  plan.ring_rows = g.ring_rows;
+  plan.threads = g.threads;
+  plan.most_threads = g.most_threads;
+  plan.choices = choices_of(task(d, wish), g);
+  plan.order = rows.description();
+  plan.fields = shapes;
+  if (parts->from.damaged().policy == damage_policy::skip) plan.damage_mask = parts->from.damaged().mask;
+  for (std::size_t i = 0; i < readers.size(); ++i) {
+    const auto& segments = readers[i].segments();
+    if (segments.empty()) continue;
+    plan.field_reports.push_back(fmt::format("field {}: {} segment{}, {} ({})", parts->from.fields()[i].name,
+                                             segments.size(), segments.size() == 1 ? "" : "s",
+                                             io::name_of(segments.front().info.access), segments.front().info.reason));
   }
-
-  /// Whether most bytes of a row come out of decoders.
-  bool decodes() const {
-    std::size_t decoded = 0, all = 0;
-    for (const io::row_reader& reader : readers) {
-      all += reader.row_bytes();
-      if (std::ranges::any_of(reader.segments(), [](const auto& s) { return !s.info.filters.empty(); }))
-        decoded += reader.row_bytes();
-    }
-    return 2 * decoded > all;
-  }
-
-  /// Whether most bytes of a row come from a disk, past the page cache, and are given as they are.
-  bool waits_for_disk() const {
-    std::size_t waited = 0, all = 0;
-    for (std::size_t i = 0; i < readers.size(); ++i) {
-      all += readers[i].row_bytes();
-      const bool plain = std::ranges::all_of(readers[i].segments(), [](const auto& s) {
-        return s.info.access == io::access::direct && s.info.filters.empty();
-      });
-      if (plain && parts->from.fields()[i].options.around_page_cache) waited += readers[i].row_bytes();
-    }
-    return 2 * waited > all;
-  }
-
-  transport_task task(gpu::device d) const {
-    transport_task t;
-    t.host = d.is_host();
-    t.pooled = rows.is_pooled();
-    t.rows = rows.rows();
-    t.row_bytes = shape.row_bytes;
-    t.window_rows = rows.window_rows();
-    t.run_rows = rows.run_rows();
-    t.chunk_rows = shape.chunk_rows;
-    t.batch_rows = parts->batch.rows;
-    t.held = parts->batch.held;
-    t.masked = parts->batch.last == last_batch::pad;
-    t.processors = gpu::processors();
-    t.decodes = decodes();
-    t.cache_bytes = static_cast<std::size_t>(std::max(0L, sysconf(_SC_LEVEL3_CACHE_SIZE)));
-    t.waits_for_disk = waits_for_disk();
-    t.wish = parts->transport;
-    t.reader_memory = [this](std::size_t threads) {
-      std::vector<io::memory_item> items;
-      for (std::size_t i = 0; i < readers.size(); ++i)
-        for (io::memory_item item : readers[i].memory(resources(readers[i], threads)))
-          items.push_back({fmt::format("io: {} of {}", item.name, parts->from.fields()[i].name), item.bytes});
-      const auto held = memory_of(supply, parts->how, shape.rows);
-      items.insert(items.end(), held.begin(), held.end());
-      if (parts->trace.bytes) items.push_back({"pipeline: trace", parts->trace.bytes});
-      return items;
-    };
-    return t;
-  }
-
-  pipeline_plan describe(gpu::device d, const geometry& g) const {
-    pipeline_plan plan;
-    plan.device = d;
-    plan.rows = rows.rows();
-    plan.batch_rows = parts->batch.rows;
-    plan.held_batches = parts->batch.held;
-    plan.block_rows = g.block_rows;
-    plan.slot_bytes = g.slot_bytes;
-    plan.slots = g.slots;
-    plan.images = g.images;
-    plan.ring_rows = g.ring_rows;
-    plan.threads = g.threads;
-    plan.most_threads = g.most_threads;
-    plan.choices = choices_of(task(d), g);
-    plan.order = rows.description();
-    plan.fields = shapes;
-    if (parts->from.damaged().policy == damage_policy::skip) plan.damage_mask = parts->from.damaged().mask;
-    for (std::size_t i = 0; i < readers.size(); ++i) {
-      const auto& segments = readers[i].segments();
-      if (segments.empty()) continue;
-      plan.field_reports.push_back(fmt::format(
-          "field {}: {} segment{}, {} ({})", parts->from.fields()[i].name, segments.size(),
-          segments.size() == 1 ? "" : "s", io::name_of(segments.front().info.access), segments.front().info.reason));
-    }
-    plan.ledger = g.ledger;
-    return plan;
-  }
-
-  std::shared_ptr<const description::parts> parts;
-  std::vector<io::row_reader> readers;
-  source_shape shape;
-  row_supply supply;
-  order rows;
-  wiring on_host, on_cuda;
-  std::vector<field_shape> shapes;
-
-  wiring& fields(gpu::device d) { return d.is_host() ? on_host : on_cuda; }
-};
+  plan.ledger = g.ledger;
+  return plan;
+}
 
 opened::opened(std::unique_ptr<impl> inner) noexcept : impl_(std::move(inner)) {}
 opened::opened(opened&&) noexcept = default;
 opened& opened::operator=(opened&&) noexcept = default;
 opened::~opened() = default;
-
-opened description::open() const {
-  std::vector<io::row_reader> readers;
-  for (const auto& field : parts_->from.fields()) {
-    readers.emplace_back(field.segments, read_options_of(field, parts_->faults));
-    refuse_cast_of_bytes(field, readers.back());
-    if (readers.back().rows() != readers.front().rows())
-      throw io::error(fmt::format("{}, {}; all fields need the same number",
-                                  describe_rows(parts_->from.fields().front(), readers.front()),
-                                  describe_rows(field, readers.back())));
-  }
-  return opened(std::make_unique<opened::impl>(parts_, std::move(readers)));
-}
 
 pipeline description::build(gpu::device d, const gpu::budget& limits) const {
   opened source = open();
@@ -245,35 +152,36 @@ order_price opened::price(const std::string& class_field) const {
 }
 
 pipeline_plan opened::plan(gpu::device d, const gpu::budget& limits, const gpu::ledger& taken) const {
-  return impl_->describe(d, plan_geometry(impl_->fields(d), impl_->task(d), limits, taken));
+  return impl_->plan(d, limits, taken, impl_->parts->transport);
 }
 
 pipeline_plan opened::smallest_plan(gpu::device d) const {
-  return impl_->describe(d, smallest_geometry(impl_->fields(d), impl_->task(d)));
+  const transport_options& wish = impl_->parts->transport;
+  return impl_->describe(d, smallest_geometry(impl_->fields(d), impl_->task(d, wish)), wish);
 }
 
-pipeline opened::build(const pipeline_plan& plan, std::shared_ptr<gpu::memory> memory) && {
+std::shared_ptr<ground> opened::impl::stand_on(const pipeline_plan& plan, std::shared_ptr<gpu::memory> memory,
+                                               const transport_options& wish) {
   using kind = gpu::memory_kind;
   if (memory->device() != plan.device)
     throw std::invalid_argument(
         fmt::format("the plan is for {}, the memory on {}", plan.device.name(), memory->device().name()));
-  const transport_task task = impl_->task(plan.device);
-  auto on = std::make_shared<ground>(ground{.parts = impl_->parts,
-                                            .fields = std::move(impl_->fields(plan.device)),
-                                            .rows = impl_->rows,
-                                            .memory = memory,
-                                            .plan = plan});
+  const transport_task task = this->task(plan.device, wish);
+  auto on = std::make_shared<ground>(
+      ground{.parts = parts, .fields = fields(plan.device), .rows = rows, .memory = memory, .plan = plan});
   on->sizes = repeat_geometry(on->fields, task, plan);
-  on->readers = std::move(impl_->readers);
-  for (io::row_reader& reader : on->readers) reader.reserve(impl_->resources(reader, on->sizes.most_threads));
+  on->tries_readers = on->sizes.most_threads > 1 && wish.threads == 0;
+  on->readers = std::move(readers);
+  for (io::row_reader& reader : on->readers)
+    reader.reserve(resources(reader, on->sizes.most_threads, shape.row_bytes, wish));
 
   for (std::size_t field = 0; field < on->fields.device.size(); ++field) {
     const device_field& what = on->fields.device[field];
     const auto bytes = memory->at(kind::device, what.in_ring ? ring_item(what) : piece_item(on->fields, field));
     on->rings.emplace_back(bytes.data(), what.in_ring ? plan.ring_rows : plan.block_rows, what.row_bytes());
   }
-  if (impl_->parts->from.damaged().policy == damage_policy::skip)
-    on->damage = std::make_shared<damage_log>(impl_->parts->from.damaged());
+  if (parts->from.damaged().policy == damage_policy::skip)
+    on->damage = std::make_shared<damage_log>(parts->from.damaged());
   const bool host = plan.device.is_host();
   if (plan.slots)
     on->slots = {host && task.pooled ? memory->at(kind::device, pool_item) : memory->at(kind::pinned, slots_item),
@@ -284,13 +192,17 @@ pipeline opened::build(const pipeline_plan& plan, std::shared_ptr<gpu::memory> m
     on->images = {memory->at(kind::device, task.pooled ? pool_item : staging_item), on->sizes.image_bytes, plan.images};
   if (task.masked) {
     std::byte* mask = memory->at(kind::device, mask_item).data();
-    const gpu::stream setup(plan.device, false, impl_->parts->faults);
+    const gpu::stream setup(plan.device, false, parts->faults);
     gpu::fill(setup, mask, 1, task.batch_rows);
     gpu::fill(setup, mask + task.batch_rows, 0, task.batch_rows);
     setup.synchronize();
     on->mask = reinterpret_cast<const std::uint8_t*>(mask);
   }
-  return pipeline(std::make_unique<pipeline::impl>(std::move(on)));
+  return on;
+}
+
+pipeline opened::build(const pipeline_plan& plan, std::shared_ptr<gpu::memory> memory) && {
+  return pipeline(std::make_unique<pipeline::impl>(impl_->stand_on(plan, std::move(memory), impl_->parts->transport)));
 }
 
 std::size_t ground::conversion_from(std::size_t host_field) const noexcept {

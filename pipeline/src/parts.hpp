@@ -18,6 +18,7 @@ struct description::parts {
   transport_options transport;
   trace_options trace;
   fault_seam faults;
+  std::string block_reason, slots_reason;  ///< of `transport`, where they were measured
 };
 
 }  // namespace penstock::pipeline

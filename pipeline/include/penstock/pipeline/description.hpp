@@ -54,6 +54,7 @@ inline transport_options transport(transport_options options) { return options; 
 inline trace_options traced(trace_options options = {.bytes = std::size_t{8} << 20}) { return options; }
 
 class opened;
+struct calibration;  // calibration.hpp
 
 /// What shall be streamed, and how. Cheap to copy; nothing is opened or allocated by it.
 class description {
@@ -65,6 +66,8 @@ class description {
   friend description operator|(description d, batch_options b);
   friend description operator|(description d, shard_options s);
   friend description operator|(description d, transport_options t);
+  /// Streams with what was measured.
+  friend description operator|(description d, const calibration& measured);
   friend description operator|(description d, trace_options t);
   /// Faults for tests.
   friend description operator|(description d, fault_seam faults);
