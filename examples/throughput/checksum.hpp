@@ -19,4 +19,7 @@ struct row_bytes_view {
 /// of theirs, modulo 2^64: whatever the order and the batches, the same rows give the same sum. Reads every byte once.
 void add_checksum(penstock::gpu::stream_ref stream, const row_bytes_view& rows, std::uint64_t* total);
 
+/// The same of rows in the host's memory, on the caller's thread alone.
+std::uint64_t checksum_here(const row_bytes_view& rows) noexcept;
+
 }  // namespace examples

@@ -37,9 +37,11 @@ struct options {
   penstock::pipeline::shuffled shuffled;
   penstock::gpu::budget budget{.device_bytes = 512_MiB, .pinned_bytes = 512_MiB};
   penstock::pipeline::transport_options transport;
+  bool calibrate = false;
   examples::timing timing;
   bool baseline = false;
   bool resident = false;
+  bool pread = false;
   bool report = false;
   std::string labels;
   std::string json, csv, plot, trace;
@@ -73,6 +75,8 @@ void add_transport_options(CLI::App& app, options& o) {
   app.add_option("--slots", o.transport.slots, "Pinned slots; 0: chosen")->capture_default_str();
   app.add_flag("--around-page-cache", o.around_page_cache, "Read files around the page cache");
   app.add_option("--threads", o.transport.threads, "Blocks that are read at once; 0: chosen")->capture_default_str();
+  app.add_flag("--calibrate", o.calibrate,
+               "Choose blocks and slots, where they are not given, by trying several for a second before each figure");
 }
 
 void add_timing_options(CLI::App& app, options& o) {
@@ -85,6 +89,8 @@ void add_timing_options(CLI::App& app, options& o) {
                "Put a plain loop beside it: one thread, H5Dread, one pinned copy for each batch, in the file's order");
   app.add_flag("--resident", o.resident,
                "Put the same consumer beside it, on rows that already lie in the device's memory");
+  app.add_flag("--pread", o.pread,
+               "On the host: put plain positioned reads on all processors beside it, each summing up what it read");
   app.add_flag("--report", o.report, "Show after each figure what the stages did and waited for");
   app.add_option(
       "--mixing", o.labels,
@@ -136,6 +142,7 @@ std::vector<task> checked_tasks(const options& o, const std::vector<std::size_t>
       const std::size_t row_bytes = examples::check(request, std::ranges::max(batch_sizes));
       const bool first = order == o.orders.front();
       if (o.baseline && first) examples::check_baseline(request, row_bytes);
+      if (o.pread && first) examples::check_pread(request);
       tasks.push_back({request, row_bytes, first});
     }
   }
@@ -148,8 +155,13 @@ void keep(examples::figure f, examples::results& all) {
   all.figures.push_back(std::move(f));
 }
 
-void measure(const task& what, std::size_t batch_rows, const std::optional<penstock::pipeline::order_price>& price,
+void measure(task what, std::size_t batch_rows, const std::optional<penstock::pipeline::order_price>& price,
              const options& o, examples::results& all) {
+  if (o.calibrate) {
+    what.request.calibrated = penstock::pipeline::calibrate(examples::describe_rows(what.request, batch_rows),
+                                                            what.request.device, o.budget, examples::consumer_items());
+    fmt::print("{}\n", to_text(*what.request.calibrated));
+  }
   auto streamed = examples::measure_pipeline(what.request, batch_rows, o.timing);
   streamed.price = price;
   const std::uint64_t checksum = streamed.checksum;
@@ -171,6 +183,7 @@ void measure(const task& what, std::size_t batch_rows, const std::optional<penst
                                            what.request.dataset, reader));
   };
   if (o.baseline) compare(examples::measure_baseline(what.request, what.row_bytes, batch_rows, o.timing));
+  if (o.pread) compare(examples::measure_pread(what.request, batch_rows, o.timing));
   if (o.resident) compare(examples::measure_resident(what.request, batch_rows, o.timing));
 }
 

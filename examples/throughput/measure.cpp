@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "checksum.hpp"
@@ -22,11 +23,16 @@ constexpr std::string_view sum_item = "consumer: checksum";
 
 }  // namespace
 
-pl::opened open_rows(const stream_request& request, std::size_t batch_rows) {
+pl::description describe_rows(const stream_request& request, std::size_t batch_rows) {
   const auto source = pl::source{}.field("rows", penstock::io::datasets(request.file, request.dataset),
                                          {.around_page_cache = request.around_page_cache});
-  const auto streamed = pl::read(source, request.order) | pl::batch_options{.rows = batch_rows} | request.transport;
-  return (request.trace.empty() ? streamed : streamed | pl::traced()).open();
+  auto rows = pl::read(source, request.order) | pl::batch_options{.rows = batch_rows} | request.transport;
+  if (request.calibrated) rows = std::move(rows) | *request.calibrated;
+  return request.trace.empty() ? rows : std::move(rows) | pl::traced();
+}
+
+pl::opened open_rows(const stream_request& request, std::size_t batch_rows) {
+  return describe_rows(request, batch_rows).open();
 }
 
 std::size_t row_bytes_of(const pl::field_shape& field) {
@@ -115,6 +121,7 @@ figure measure_pipeline(const stream_request& request, std::size_t batch_rows, c
   timed.pinned_bytes = memory->bytes(gpu::memory_kind::pinned);
   timed.first_batch_seconds = report.first_batch_seconds;
   timed.report = report;
+  timed.calibrated = request.calibrated;
   if (!request.trace.empty()) timed.dropped_spans = pipeline.write_trace(request.trace);
   return timed;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <penstock/gpu/memory.hpp>
+#include <penstock/pipeline/calibration.hpp>
 #include <penstock/pipeline/description.hpp>
 #include <penstock/pipeline/price.hpp>
 #include <penstock/pipeline/report.hpp>
@@ -30,12 +31,13 @@ struct stream_request {
   penstock::gpu::device device = penstock::gpu::device::host();
   penstock::gpu::budget budget;
   penstock::pipeline::transport_options transport;
-  std::string trace;  ///< a file for what blocks went through, or empty
+  std::optional<penstock::pipeline::calibration> calibrated{};  ///< what takes the place of `transport`
+  std::string trace;                                            ///< a file for what blocks went through, or empty
 };
 
 /// One line of the table: the median repetition's rate, and the checksum of one epoch.
 struct figure {
-  std::string reader;  ///< penstock, baseline or resident
+  std::string reader;  ///< penstock, baseline, resident or pread
   std::string dataset;
   std::string order;
   std::size_t batch_rows = 0;
@@ -49,7 +51,8 @@ struct figure {
   std::size_t pinned_bytes = 0;
   double first_batch_seconds = 0;  ///< from asking for the last repetition's epochs; Penstock only, as what follows
   penstock::pipeline::pipeline_report report;
-  std::uint64_t dropped_spans = 0;                         ///< of the trace
+  std::uint64_t dropped_spans = 0;  ///< of the trace
+  std::optional<penstock::pipeline::calibration> calibrated{};
   std::optional<penstock::pipeline::order_price> price{};  ///< of the order, where it was asked for
 };
 
@@ -71,7 +74,9 @@ std::size_t check(const stream_request& request, std::size_t largest_batch);
 /// The same for the baseline: throws where the plain loop cannot read the dataset as rows of `row_bytes`.
 void check_baseline(const stream_request& request, std::size_t row_bytes);
 
-/// Opens the dataset as field "rows", in the request's order.
+/// Reads the dataset as field "rows", in the request's order.
+penstock::pipeline::description describe_rows(const stream_request& request, std::size_t batch_rows);
+/// The same, opened.
 penstock::pipeline::opened open_rows(const stream_request& request, std::size_t batch_rows);
 /// Stored bytes of a row of a field.
 std::size_t row_bytes_of(const penstock::pipeline::field_shape& field);
@@ -94,6 +99,12 @@ figure measure_pipeline(const stream_request& request, std::size_t batch_rows, c
 /// into pinned memory; one copy; the same checksum. Rows come as they lie in the files, whatever the request's order.
 figure measure_baseline(const stream_request& request, std::size_t row_bytes, std::size_t batch_rows,
                         const timing& how);
+
+/// The bar for the host device: as many threads as processors (or as the request has), which take a piece of 1 MiB each
+/// in turn with one positioned read, and sum it up themselves. Throws where the dataset's bytes do not lie one after
+/// another in their files.
+void check_pread(const stream_request& request);
+figure measure_pread(const stream_request& request, std::size_t batch_rows, const timing& how);
 
 /// The bar for small batches: the same consumer kernel, batch by batch, on rows that already lie in the device's
 /// memory. Half of the device's budget holds them; of a larger dataset, the first rows are used again and again.

@@ -19,6 +19,16 @@ std::string csv_text(const std::string& text) {
   return result + '"';
 }
 
+nlohmann::json to_json(const std::vector<penstock::pipeline::calibration::tried>& some) {
+  auto all = nlohmann::json::array();
+  for (const auto& one : some)
+    all.push_back({{"block_bytes", one.block_bytes},
+                   {"slots", one.slots},
+                   {"slots_bytes", one.slots_bytes},
+                   {"gb_per_s", one.bytes_per_second / 1e9}});
+  return all;
+}
+
 nlohmann::json to_json(const figure& f) {
   nlohmann::json run = {{"dataset", f.dataset},
                         {"order", f.order},
@@ -39,6 +49,7 @@ nlohmann::json to_json(const figure& f) {
   run["first_batch_ms"] = f.first_batch_seconds * 1e3;
   run["bottleneck"] = f.report.bottleneck;
   run["choices"] = f.report.choices;
+  if (f.calibrated) run["tried"] = {{"blocks", to_json(f.calibrated->blocks)}, {"slots", to_json(f.calibrated->slots)}};
   run["consumer_waited_s"] = f.report.consumer_wait_seconds;
   if (f.report.device_stall.applies) run["device_stalled_s"] = f.report.device_stall.seconds;
   for (const auto& wait : f.report.consumer_waits)

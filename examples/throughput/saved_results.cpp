@@ -30,7 +30,7 @@ void add(const json& saved, results& all) {
     all.limits = machine_limits{.storage_bytes_per_second = bytes_of(saved.at("storage_gb_per_s"))};
     if (saved.contains("link_gb_per_s")) all.limits->link_bytes_per_second = bytes_of(saved.at("link_gb_per_s"));
   }
-  for (const std::string kind : {"runs", "baseline", "resident"}) {
+  for (const std::string kind : {"runs", "baseline", "resident", "pread"}) {
     if (!saved.contains(kind)) continue;
     for (const json& run : saved.at(kind)) all.figures.push_back(figure_of(run, kind == "runs" ? "penstock" : kind));
   }

@@ -238,8 +238,8 @@ pipeline::shuffled order_of(const training_data& data, const train_options& o) {
   return order;
 }
 
-pipeline::opened open_rows(const labelled_rows& rows, const training_data& data, std::size_t batch_rows,
-                           const train_options& o) {
+pipeline::description describe_rows(const labelled_rows& rows, const training_data& data, std::size_t batch_rows,
+                                    const train_options& o) {
   // No batch is held beside the one in use: the rings are as small as can be.
   auto description = pipeline::read(source_of(rows, data, o), o.order) |
                      pipeline::batch_options{.rows = batch_rows, .last = pipeline::last_batch::pad, .held = 0} |
@@ -249,7 +249,12 @@ pipeline::opened open_rows(const labelled_rows& rows, const training_data& data,
       description = std::move(description) | std::move(*codes);
   if (skips_damaged(o) && !rows.weights.empty())
     description = std::move(description) | weights_and_mask(o.damaged.mask);
-  return description.open();
+  return &rows == &data.training && !o.trace.empty() ? std::move(description) | pipeline::traced() : description;
+}
+
+pipeline::opened open_rows(const labelled_rows& rows, const training_data& data, std::size_t batch_rows,
+                           const train_options& o) {
+  return describe_rows(rows, data, batch_rows, o).open();
 }
 
 }  // namespace examples

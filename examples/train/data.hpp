@@ -52,7 +52,11 @@ penstock::pipeline::shuffled order_of(const training_data& data, const train_opt
 /// Whether rows that are damaged in their files are left out. Their mask is the rows' weights then.
 bool skips_damaged(const train_options& o);
 
-/// Rows in shuffled order, as batches of float32 inputs and targets of the stage's type, padded to full size.
+/// Rows in shuffled order, as batches of float32 inputs and targets of the stage's type, padded to full size. The
+/// training rows are traced where the options say so.
+penstock::pipeline::description describe_rows(const labelled_rows& rows, const training_data& data,
+                                              std::size_t batch_rows, const train_options& o);
+/// The same, opened.
 penstock::pipeline::opened open_rows(const labelled_rows& rows, const training_data& data, std::size_t batch_rows,
                                      const train_options& o);
 

@@ -163,6 +163,9 @@ void add_machine_options(CLI::App& app, train_options& o) {
   add_bytes_option(app, "--host-memory", o.budget.host_bytes, "Budget of other host memory: indexes, scratch");
   app.add_option("--threads", o.threads, "Threads that read, and on the host compute; 0: as many as processors")
       ->capture_default_str();
+  app.add_flag(
+      "--calibrate", o.calibrate,
+      "Choose how many bytes of the training rows travel together, and in how many slots, by trying for a second");
 }
 
 void add_result_options(CLI::App& app, train_options& o) {
@@ -190,6 +193,7 @@ void add_result_options(CLI::App& app, train_options& o) {
   app.add_option("--log-steps", o.log_steps,
                  "Also a line after every so many steps, for which the device is waited for");
   app.add_option("--plot", o.plot, "Draw loss and accuracy against the epoch, .svg or .png; needs gnuplot");
+  app.add_option("--trace", o.trace, "Write what blocks of the training rows went through to this file, for Perfetto");
   app.add_flag("--plan", o.plan_only, "Show the memory plan, and end");
   app.add_option("--json", o.json, "Write the results to this file");
   app.add_option("--top-k", o.top_k, "Show the share of rows whose class is among so many most probable ones")

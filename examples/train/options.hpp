@@ -81,6 +81,8 @@ struct train_options {
   std::string log;
   std::uint64_t log_steps = 0;  ///< 0: epochs alone
   std::string plot;
+  std::string trace;       ///< for what the training rows' blocks went through; empty: none is kept
+  bool calibrate = false;  ///< how they travel is chosen by trying
 };
 
 /// Adds the options to the command line that is parsed into `o`.

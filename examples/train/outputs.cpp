@@ -27,7 +27,8 @@ void check_outputs(const train_options& o, const std::vector<std::filesystem::pa
                                       {o.keep_best ? "--keep-best" : "--best-checkpoint", o.best_checkpoint},
                                       {"--json", o.json},
                                       {"--log", o.log},
-                                      {"--plot", o.plot}};
+                                      {"--plot", o.plot},
+                                      {"--trace", o.trace}};
   training_log::check_name(o.log);
   for (const auto& [option, file] : files) check_output(option, file, inputs);
   check_replaceable(files[0]);

@@ -1,6 +1,7 @@
 #include "session.hpp"
 
 #include <penstock/io/error.hpp>
+#include <penstock/pipeline/calibration.hpp>
 #include <penstock/train/levers.hpp>
 
 #include <fmt/format.h>
@@ -100,6 +101,18 @@ train::trainer_options trainer_of(const train_options& o, std::size_t inputs, co
           .report_every = o.log_steps};
 }
 
+/// How the training rows travel, chosen by trying in the memory that the plan leaves them.
+penstock::pipeline::opened open_calibrated(const train_options& o, const training_data& data, gpu::device device,
+                                           std::size_t batch_rows, const train::memory_plan& plan) {
+  gpu::ledger others;
+  for (const gpu::memory_kind kind : gpu::memory_kinds)
+    others.add(kind, "training", plan.ledger.total(kind) - plan.pipelines.total(kind));
+  const auto rows = describe_rows(data.training, data, batch_rows, o);
+  const auto found = penstock::pipeline::calibrate(rows, device, o.budget, others);
+  fmt::print("{}\n", to_text(found));
+  return (rows | found).open();
+}
+
 void print_largest(const train::stage_options& stage, const train::fits_budget& fits) {
   constexpr std::size_t most = std::size_t{1} << 24;
   const std::size_t rows = train::largest_rows(stage, fits, most);
@@ -148,6 +161,10 @@ planned_session plan_session(const train_options& o, const training_data& data) 
   for (const std::string& reason : step->reasons) fmt::print("{}\n", reason);
   if (o.plan_only) print_largest(step->stage, fits);
   fits(step->stage);  // opens and plans what was chosen, after what was tried last
+  if (o.calibrate) {
+    training = open_calibrated(o, data, device, step->stage.rows, *plan);
+    fits(step->stage);
+  }
   trainer.stage = step->stage;
   trainer.accumulate *= step->accumulate;
   return {device, std::move(trainer), std::move(*plan), std::move(training), std::move(testing), data.testing_name};

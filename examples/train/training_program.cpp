@@ -171,6 +171,8 @@ void training_program::report() {
   }
   results_["memory"] = to_json(trainer_.memory());
   results_["epochs"] = epochs_;
+  if (!options_.trace.empty() && run_.training.write_trace(options_.trace) > 0)
+    fmt::print("the trace has no room for all epochs: it ends before the last\n");
   if (!options_.json.empty()) write_json(options_.json, results_);
   if (!options_.plot.empty() && log_ && !log_->epochs().empty())
     draw(options_.plot, plot_of(log_->epochs(), form_, train::to_text(trainer_.options().stage.model)));

@@ -82,6 +82,25 @@ class throughput(program_case):
                 self.assertAlmostEqual(float(line[name]) / run[name], 1, places=6)
             self.assertEqual((line["checksum"], line["bottleneck"]), (run["checksum"], run["bottleneck"]))
 
+    def test_calibrating_shows_what_was_tried_and_changes_no_row(self):
+        path = self.make_rows(rows=100_000)
+        results, shown = self.measure(path, "--batch-rows", "64,1000", "--order", "sequential,shuffled", "--calibrate")
+        self.assertEqual({run["checksum"] for run in results["runs"]}, {checksum_of(path, "/x")})
+        self.assertEqual(len(re.findall("^blocks: (?:not )?measured: ", shown, re.MULTILINE)), 4)
+        for run in results["runs"]:
+            rates = [(one["block_bytes"], one["gb_per_s"]) for one in run["tried"]["blocks"]]
+            if not rates:
+                continue  # too slow a machine
+            self.assertEqual(rates, sorted(rates))
+            fast = [size for size, rate in rates if rate >= 0.97 * max(rate for _, rate in rates)]
+            rows, why = re.match(r"blocks of (\d+) rows, .*?: (.*)", run["choices"][0]).groups()
+            self.assertEqual(int(rows) * 64 * 4, fast[0])
+            self.assertTrue(why.startswith("measured: "), why)
+        fixed, shown = self.measure(path, "--batch-rows", 64, "--calibrate", "--block-bytes", "64KiB", "--slots", 3)
+        self.assertIn("blocks: as asked for", shown)
+        self.assertIn("slots: ", shown)
+        self.assertEqual(fixed["runs"][0]["tried"], {"blocks": [], "slots": []})
+
     def test_resident_rows_are_the_files_where_they_fit_and_its_first_ones_where_not(self):
         path = self.make_rows()
         results, _ = self.measure(path, "--batch-rows", 128, "--resident")
@@ -93,6 +112,20 @@ class throughput(program_case):
             words = file["x"][:].view("<u4").astype("u8")
         expected = (2 * int(words[:2048].sum()) + int(words[:904].sum())) % 2**64
         self.assertEqual(results["resident"][0]["checksum"], f"{expected:016x}")
+
+    def test_plain_positioned_reads_give_the_same_sum_on_the_host_where_bytes_lie_one_after_another(self):
+        host = ["--device", "host", "--pread"]
+        for part in 1, 2:
+            self.make_rows("--layout", "contiguous", "--type", "uint8", "--seed", part, rows=3000 * part, columns=701, name=f"part{part}.h5")
+        results, _ = self.measure(self.folder / "part*.h5", "--batch-rows", 100, "--order", "sequential,random", *host)
+        (figure,) = results["pread"]
+        self.assertEqual({run["checksum"] for run in results["runs"]}, {figure["checksum"]})
+        expected = sum(int(checksum_of(self.folder / f"part{part}.h5", "/x"), 16) for part in (1, 2))
+        self.assertEqual(int(figure["checksum"], 16), expected)
+        chunked = self.make_rows("--chunk-rows", 128)
+        done = self.run_program("penstock-throughput", chunked, "--dataset", "/x", *host, expect=1)
+        self.assert_one_line(done, "/x", "one after another", "--pread")
+        self.assertEqual(done.stdout, "")
 
     def test_files_are_read_around_the_page_cache_to_the_same_sum(self):
         path = self.make_rows()
