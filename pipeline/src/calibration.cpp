@@ -25,7 +25,7 @@ constexpr int passes = 2;  // the better of each counts: what a neighbour on the
 constexpr double for_blocks = 0.7;            // of the time
 constexpr double as_fast = 0.97;              // of the fastest
 constexpr std::size_t least_blocks = 8;       // in a slice: the rate of fewer says little
-constexpr std::size_t most_pinned = 256_MiB;  // of a try: pinning more takes longer than trying
+constexpr std::size_t most_pinned = 192_MiB;  // of a try: pinning more takes longer than trying
 
 struct candidate {
   transport_options wish{};
