@@ -12,7 +12,6 @@ namespace pp = penstock::pipeline;
 namespace gpu = penstock::gpu;
 using namespace penstock::literals;
 using penstock::test::check;
-using penstock::test::fetch;
 using penstock::test::small_file;
 using penstock::test::sorted;
 
