@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, NamedTuple, TypeVar
 
 from . import _core
 from ._batch import Batch, stream_handle, torch_stream
-from ._checks import whole
+from ._checks import finite, whole
 from ._errors import DeviceError, ForkError, PipelineError
 from ._order import ORDERS, Order, Sequential
 from ._report import Plan, Report
@@ -60,6 +60,9 @@ class Loader:
     shards          into how many parts the order is dealt, a multiple of world_size; None: world_size. Every world_size
                     that divides it sees the same rows in each step, where all ranks' batches together are of one size
     poisoned        for finding mistakes: rows that were given back are overwritten with bytes 0xff (NaN, -1)
+    calibrate       blocks and slots are chosen by trying some, on these rows and within these budgets, before memory is
+                    taken: True, for less than a second, or for how many seconds. plan() tells what was tried; functions of
+                    map() are called for it
     trace           host memory for what each block goes through, as "8MiB", which write_trace() writes; 0: no trace
 
     Raises BudgetError (with the smallest budgets that would do), DataError, DeviceError, ValueError. One loop at a time;
@@ -85,6 +88,7 @@ class Loader:
         world_size: int | None = None,
         shards: int | None = None,
         poisoned: bool = False,
+        calibrate: bool | float = False,
         trace: int | str = 0,
     ) -> None:
         if not isinstance(source, Source):
@@ -109,6 +113,7 @@ class Loader:
             "world_size": whole("world_size", world_size, 1),
             "shards": whole("shards", world_size if shards is None else shards, 1),
             "poisoned": bool(poisoned),
+            "calibrate": _seconds(calibrate),
             "trace": _bytes("trace", trace),
             "damaged": source._damaged,
         }
@@ -335,6 +340,15 @@ def _stream_loader(source: Source, order: Order, options: dict[str, Any]) -> _co
 
 def _bytes(name: str, value: Any) -> int:
     return _core.parse_bytes(value) if isinstance(value, str) else whole(name, value)
+
+
+def _seconds(calibrate: bool | float) -> float:
+    if isinstance(calibrate, bool):
+        return 0.8 if calibrate else 0.0
+    seconds = finite("calibrate", calibrate)
+    if seconds <= 0:
+        raise ValueError(f"calibrate is True, False or for how many seconds, not {seconds}")
+    return seconds
 
 
 def _distributed() -> tuple[int, int]:

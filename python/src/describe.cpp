@@ -85,7 +85,29 @@ nb::dict describe_dataset(const io::dataset_info& info) {
   return d;
 }
 
+nb::list tried_of(const std::vector<pipeline::calibration::tried>& all) {
+  nb::list entries;
+  for (const pipeline::calibration::tried& one : all) {
+    nb::dict entry;
+    entry["block_bytes"] = one.block_bytes;
+    entry["slots"] = one.slots;
+    entry["slots_bytes"] = one.slots_bytes;
+    entry["bytes_per_second"] = one.bytes_per_second;
+    entries.append(entry);
+  }
+  return entries;
+}
+
 }  // namespace
+
+nb::dict describe(const pipeline::calibration& measured) {
+  nb::dict d;
+  d["blocks"] = tried_of(measured.blocks);
+  d["slots"] = tried_of(measured.slots);
+  d["block_reason"] = text(measured.block_reason);
+  d["slots_reason"] = text(measured.slots_reason);
+  return d;
+}
 
 nb::dict describe(const pipeline::pipeline_plan& plan, const gpu::budget& limits) {
   nb::dict d;

@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <penstock/pipeline/calibration.hpp>
 #include <penstock/pipeline/plan.hpp>
 #include <penstock/pipeline/price.hpp>
 #include <penstock/pipeline/report.hpp>
@@ -11,6 +12,7 @@
 namespace penstock::python {
 
 nanobind::dict describe(const pipeline::pipeline_plan& plan, const gpu::budget& limits);
+nanobind::dict describe(const pipeline::calibration& measured);
 nanobind::dict describe(const pipeline::pipeline_report& report);
 nanobind::dict describe(const pipeline::order_price& price);
 /// One dict for each dataset of a file.

@@ -65,7 +65,12 @@ void bind_loader(nb::module_& m) {
       .def("begin", &stream_loader::begin, nb::arg("epoch"), nb::arg("batch"), nb::arg("stream").none())
       .def("next", &stream_loader::next)
       .def("close", &stream_loader::close)
-      .def("plan", [](const stream_loader& l) { return describe(l.built().plan(), l.budget()); })
+      .def("plan",
+           [](const stream_loader& l) {
+             nb::dict d = describe(l.built().plan(), l.budget());
+             d["calibration"] = l.measured() ? nb::object(describe(*l.measured())) : nb::none();
+             return d;
+           })
       .def("report", &report_of, nb::arg("seconds"))
       .def(
           "write_trace", [](const stream_loader& l, const nb::bytes& file) { return l.write_trace(bytes_of(file)); },

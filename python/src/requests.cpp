@@ -96,10 +96,13 @@ loader_request request_of(const nb::tuple& source, kept_criteria& kept, const nb
                                      .poisoned = nb::cast<bool>(options["poisoned"])},
                          .transport = {.block_bytes = number("block_bytes"), .threads = number("threads")},
                          .trace = {.bytes = number("trace")},
+                         .calibrate = std::nullopt,
                          .device = nb::cast<std::string>(options["device"]),
                          .budget = {.device_bytes = number("device_memory"),
                                     .pinned_bytes = number("pinned_memory"),
                                     .host_bytes = number("host_memory")}};
+  if (const double seconds = nb::cast<double>(options["calibrate"]); seconds > 0)
+    request.calibrate = {.seconds = seconds};
   if (const nb::object damaged = options["damaged"]; !damaged.is_none()) {  // (limit of rows, name of the mask)
     request.damaged = {.policy = pipeline::damage_policy::skip,
                        .limit_rows = nb::cast<std::uint64_t>(damaged[0]),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <penstock/pipeline/calibration.hpp>
 #include <penstock/pipeline/description.hpp>
 
 #include <cstddef>
@@ -43,6 +44,7 @@ struct loader_request {
   pipeline::batch_options batches;
   pipeline::transport_options transport;
   pipeline::trace_options trace;
+  std::optional<pipeline::calibration_options> calibrate;
   std::string device;
   gpu::budget budget;
 };

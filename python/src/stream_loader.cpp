@@ -11,7 +11,8 @@ namespace penstock::python {
 namespace nb = nanobind;
 namespace {
 
-pipeline::pipeline build(const loader_request& request, const row_maps& maps) {
+pipeline::pipeline build(const loader_request& request, const row_maps& maps,
+                         std::optional<pipeline::calibration>& measured) {
   const nb::gil_scoped_release unlocked;
   pipeline::source source = make_source(request.source);
   std::vector<pipeline::host_transform> transforms;
@@ -19,8 +20,13 @@ pipeline::pipeline build(const loader_request& request, const row_maps& maps) {
   if (request.damaged) source.damaged(*request.damaged);
   auto description = pipeline::read(std::move(source), request.order);
   for (pipeline::host_transform& one : transforms) description = std::move(description) | std::move(one);
-  return (std::move(description) | request.batches | request.shard | request.transport | request.trace)
-      .build(gpu::device::parse(request.device), request.budget);
+  description = std::move(description) | request.batches | request.shard | request.transport | request.trace;
+  const gpu::device device = gpu::device::parse(request.device);
+  if (request.calibrate) {
+    measured = pipeline::calibrate(description, device, request.budget, {}, *request.calibrate);
+    description = std::move(description) | *measured;
+  }
+  return description.build(device, request.budget);
 }
 
 /// Runs signal handlers, if this is the main thread: Ctrl-C ends the wait.
@@ -41,7 +47,7 @@ stream_loader::stream_loader(loader_request request)
     : process_(getpid()),
       budget_(request.budget),
       maps_(std::move(request.maps)),
-      pipeline_(std::make_unique<pipeline::pipeline>(build(request, maps_))) {}
+      pipeline_(std::make_unique<pipeline::pipeline>(build(request, maps_, measured_))) {}
 
 stream_loader::turn::turn(const stream_loader& of) : of_(of) {
   if (of_.whose_turn_ == std::this_thread::get_id())

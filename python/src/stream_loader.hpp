@@ -43,6 +43,8 @@ class stream_loader {
   /// The pipeline, for what does not change. Throws where there is none any more.
   const pipeline::pipeline& built() const;
   const gpu::budget& budget() const noexcept { return budget_; }
+  /// What was tried before the pipeline was built; nothing where nobody asked for it.
+  const std::optional<pipeline::calibration>& measured() const noexcept { return measured_; }
   pipeline::pipeline_report report() const;
   /// As pipeline::write_trace().
   std::uint64_t write_trace(const std::string& file) const;
@@ -66,6 +68,7 @@ class stream_loader {
   std::stop_source stop_;
   mutable std::mutex mutex_;
   mutable std::atomic<std::thread::id> whose_turn_{};
+  std::optional<pipeline::calibration> measured_;
   row_maps maps_;  ///< must outlive pipeline_
   std::unique_ptr<pipeline::pipeline> pipeline_;
   std::unique_ptr<pipeline::epoch_range> range_;  ///< must not outlive pipeline_

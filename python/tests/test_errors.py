@@ -229,6 +229,20 @@ def test_plans_and_reports_are_text_and_dicts(make):
     assert loader.fields == {"x": ("float32", (5,)), "image": ("uint8", (3, 4)), "label": ("int64", ())}
 
 
+def test_blocks_and_slots_can_be_chosen_by_trying(make, labels_of):
+    assert make().plan().as_dict()["calibration"] is None
+    order = ps.Shuffled(seed=1)
+    loader = make(order=order, calibrate=0.1)
+    found = loader.plan().as_dict()["calibration"]
+    assert set(found) == {"blocks", "slots", "block_reason", "slots_reason"} and found["block_reason"]
+    assert all(tried["bytes_per_second"] > 0 and tried["block_bytes"] > 0 for tried in found["blocks"])
+    assert labels_of(loader.epoch(0)).tolist() == labels_of(make(order=order).epoch(0)).tolist()
+    with pytest.raises(ValueError, match="for how many seconds"):
+        make(calibrate=-1)
+    with pytest.raises(TypeError, match="calibrate is a number"):
+        make(calibrate="yes")
+
+
 def test_a_trace_is_written_where_one_was_asked_for(make, tmp_path):
     with pytest.raises(ValueError, match="there is no trace to write"):
         make().write_trace(tmp_path / "none.json")
