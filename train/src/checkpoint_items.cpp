@@ -1,0 +1,140 @@
+#include "checkpoint_items.hpp"
+
+#include <penstock/checksum.hpp>
+#include <penstock/io/row_reader.hpp>
+#include <penstock/train/error.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::train {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+
+std::size_t row_bytes(const state_item& item) {
+  std::size_t bytes = size_of(item.element);
+  for (std::size_t axis = 1; axis < item.shape.size(); ++axis) bytes *= item.shape[axis];
+  return bytes;
+}
+
+/// Calls f(first_row, rows) for pieces of about piece_bytes.
+template <class F>
+void for_each_piece(const state_item& item, F f) {
+  const std::uint64_t most = std::max<std::uint64_t>(1, piece_bytes / row_bytes(item));
+  for (std::uint64_t first = 0; first < item.shape[0]; first += most) f(first, std::min(most, item.shape[0] - first));
+}
+
+std::string to_text(const checksum& sum) { return fmt::format("{:016x}", sum.value()); }
+
+/// Gives the checksum.
+std::string write_doubles(io::writer& to, const char* path, const std::vector<double>& values) {
+  to.create(path, type::float64, {values.size()});
+  to.write_rows(path, 0, values.size(), std::as_bytes(std::span(values)));
+  return checksum_of(std::as_bytes(std::span(values)));
+}
+
+io::row_reader open_item(const std::filesystem::path& file, const std::string& path, type element,
+                         const std::vector<std::uint64_t>& shape) {
+  io::row_reader reader({{file, path}});
+  std::vector<std::uint64_t> there{reader.rows()};
+  there.insert(there.end(), reader.row_shape().begin(), reader.row_shape().end());
+  if (there != shape || reader.element().element != element || reader.element().swapped)
+    refuse(file,
+           fmt::format("{} is {} of shape {}; this model's is {} of shape {}", path, name_of(reader.element().element),
+                       fmt::join(there, " x "), name_of(element), fmt::join(shape, " x ")));
+  reader.reserve({});
+  return reader;
+}
+
+std::vector<double> read_doubles(const std::filesystem::path& file, const char* path, std::size_t count,
+                                 const json& sums) {
+  const io::row_reader reader = open_item(file, path, type::float64, {count});
+  std::vector<double> values(count);
+  reader.read(0, count, std::as_writable_bytes(std::span(values)));
+  check_sum(file, path, checksum_of(std::as_bytes(std::span(values))), sums.at(path));
+  return values;
+}
+
+/// Calls f(offset, bytes) for the pieces of an item.
+template <class F>
+void read_pieces(const io::row_reader& from, const state_item& item, F f) {
+  std::vector<std::byte> piece;
+  const std::size_t bytes = row_bytes(item);
+  for_each_piece(item, [&](std::uint64_t first, std::uint64_t rows) {
+    piece.resize(rows * bytes);
+    from.read(first, rows, piece);
+    f(first * bytes, piece);
+  });
+}
+
+}  // namespace
+
+void refuse(const std::filesystem::path& file, const std::string& sentence) {
+  throw error(fmt::format("{}: {}", file.string(), sentence), {.file = file.string()});
+}
+
+std::string checksum_of(std::span<const std::byte> bytes) {
+  checksum sum;
+  sum.add(bytes);
+  return to_text(sum);
+}
+
+void check_sum(const std::filesystem::path& file, const std::string& what, const std::string& found,
+               const std::string& written) {
+  if (found != written)
+    refuse(file, fmt::format("{} is damaged (its checksum is {}, and was {} when it was written); take another "
+                             "checkpoint",
+                             what, found, written));
+}
+
+json write_items(io::writer& to, learner& from) {
+  std::vector<std::byte> piece;
+  json sums;
+  for (const state_item& item : from.state()) {
+    checksum sum;
+    to.create(item.path, item.element, item.shape);
+    const std::size_t bytes = row_bytes(item);
+    for_each_piece(item, [&](std::uint64_t first, std::uint64_t rows) {
+      piece.resize(rows * bytes);
+      from.read_state(item, first * bytes, piece.data(), piece.size());
+      to.write_rows(item.path, first, rows, piece);
+      sum.add(piece);
+    });
+    sums[item.path] = to_text(sum);
+  }
+  const input_statistics statistics = from.normalisation();
+  for (const auto& [path, values] : {std::pair{"/normalisation/mean", &statistics.mean},
+                                     std::pair{"/normalisation/deviation", &statistics.deviation}})
+    if (!values->empty()) sums[path] = write_doubles(to, path, *values);
+  return sums;
+}
+
+input_statistics read_items(const std::filesystem::path& file, const json& there, const std::vector<state_item>& items,
+                            std::size_t inputs, const item_writer& write) {
+  const json& sums = there.at("checksums");
+  std::vector<io::row_reader> readers;
+  for (const state_item& item : items) readers.push_back(open_item(file, item.path, item.element, item.shape));
+  input_statistics statistics;
+  if (inputs != 0)  // a model of the user's takes its inputs as they are
+    statistics = {read_doubles(file, "/normalisation/mean", inputs, sums),
+                  read_doubles(file, "/normalisation/deviation", inputs, sums)};
+  for (std::size_t n = 0; n < readers.size(); ++n) {
+    checksum sum;
+    read_pieces(readers[n], items[n], [&](std::size_t, const std::vector<std::byte>& piece) { sum.add(piece); });
+    check_sum(file, items[n].path, to_text(sum), sums.at(items[n].path));
+  }
+  for (std::size_t n = 0; n < readers.size(); ++n)
+    read_pieces(readers[n], items[n], [&](std::size_t offset, const std::vector<std::byte>& piece) {
+      write(items[n], offset, piece.data(), piece.size());
+    });
+  return statistics;
+}
+
+}  // namespace penstock::train

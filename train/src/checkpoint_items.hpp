@@ -1,0 +1,36 @@
+#pragma once
+
+#include "checkpoint.hpp"
+#include "learner.hpp"
+
+#include <penstock/io/writer.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace penstock::train {
+
+// The arrays of a checkpoint, each with a checksum.
+
+/// Throws train::error that names the file.
+[[noreturn]] void refuse(const std::filesystem::path& file, const std::string& sentence);
+
+std::string checksum_of(std::span<const std::byte> bytes);
+/// Refuses `what` unless its checksum is the one that was written.
+void check_sum(const std::filesystem::path& file, const std::string& what, const std::string& found,
+               const std::string& written);
+
+/// Writes the model's state and the statistics of its inputs. Gives the checksum of each array by its path.
+nlohmann::json write_items(io::writer& to, learner& from);
+
+/// Gives the items to `write` piece by piece, and returns the statistics of `inputs` inputs. Everything is opened and
+/// compared, and its checksum in `there` is right, before anything is written: so it is read twice.
+input_statistics read_items(const std::filesystem::path& file, const nlohmann::json& there,
+                            const std::vector<state_item>& items, std::size_t inputs, const item_writer& write);
+
+}  // namespace penstock::train
