@@ -63,6 +63,21 @@ BOOST_AUTO_TEST_CASE(short_and_interrupted_reads_are_gone_on_with) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(chunks_that_follow_each_other_in_the_file_are_read_together) {
+  // 11, 99, 99, 35 and 101 chunks, in one or two stretches of the file (h5py says), at most 64 of which are one read.
+  for (const std::string name : {"/gzip/rows", "/gzip/split", "/all/split", "/gzip/columns", "/shuffle/one"}) {
+    const auto faults = std::make_shared<scripted>();
+    int reads = 0;
+    faults->script = [&](penstock::fault_site site, std::uint64_t, std::size_t) {
+      reads += site == penstock::fault_site::read_file;
+      return penstock::fault{};
+    };
+    all_rows(open(name, faults));
+    BOOST_TEST(reads >= 1, name);
+    BOOST_TEST(reads <= 4, name << ": " << reads);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(an_error_of_the_system_names_file_dataset_and_rows_and_passes) {
   for (const auto& name : datasets) {
     const auto faults = std::make_shared<scripted>();
