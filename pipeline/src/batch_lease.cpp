@@ -26,6 +26,7 @@ batch_lease::batch_lease(std::shared_ptr<const ground> on, std::shared_ptr<epoch
 batch batch_lease::next() {
   const std::size_t batch_rows = on_->parts->batch.rows;
   if (next_ == run_->plan.batches()) return {};
+  refuse_to_lend_what_is_gone();
   refuse_to_lend_too_many();
   const schedule::batch_place place = run_->plan.batch(next_);
   const std::uint64_t first_row = next_ * batch_rows;
@@ -50,6 +51,17 @@ batch batch_lease::next() {
   count_.rows += place.valid_rows;
   if (place.last_of_epoch) ++count_.epochs;
   return next;
+}
+
+/// Where the run is over, its rows may be another run's by now.
+void batch_lease::refuse_to_lend_what_is_gone() const {
+  if (!is_over()) return;
+  const schedule::batch_place place = run_->plan.batch(next_);
+  throw error(
+      fmt::format("batch {} of epoch {} cannot be had any more: its run ended, as another began or the pipeline "
+                  "was destroyed",
+                  place.index, place.epoch),
+      {"consumer", place.epoch, 0, 0, {}});
 }
 
 /// Rows come back in order, so that a batch which is held keeps all that were lent after it: these count too.
@@ -91,7 +103,7 @@ void batch_lease::charge(clock::time_point start, std::uint64_t position) {
 }
 
 std::exception_ptr batch_lease::located(const schedule::batch_place& place, std::exception_ptr cause) const {
-  return stage_error("consumer", {place.epoch, 0, place.first, place.valid_rows},
+  return stage_error(*on_, "consumer", {place.epoch, 0, place.first, place.valid_rows},
                      rows_drawn(on_->rows, place.epoch, place.first, place.valid_rows), std::move(cause));
 }
 
@@ -107,6 +119,11 @@ std::vector<gpu::stream_ref> batch_lease::end() {
   streams.insert(streams.end(), others_.begin(), others_.end());
   for (const lent& batch : lent_) streams.insert(streams.end(), batch.others.begin(), batch.others.end());
   return streams;
+}
+
+bool batch_lease::is_over() const {
+  const std::lock_guard lock(mutex_);
+  return over_;
 }
 
 void batch_lease::outlive() {

@@ -23,8 +23,9 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   /// The next batch; an empty one at the end. Throws what ended the run, and pipeline::error where more batches are
   /// held than planned.
   batch next();
-  /// The run is over: nothing is given back any more. Returns the streams that used its batches.
+  /// The run is over: nothing is lent or given back any more. Returns the streams that used its batches.
   std::vector<gpu::stream_ref> end();
+  bool is_over() const;
   /// There will be no next run: giving back does nothing, and touches no stream.
   void outlive();
   std::size_t held() const;
@@ -49,6 +50,7 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
     std::vector<gpu::stream_ref> others;
   };
   field_view view_of(std::uint64_t ticket, std::size_t field) const;
+  void refuse_to_lend_what_is_gone() const;
   void refuse_to_lend_too_many() const;
   void wait_for_rows(const schedule::batch_place& place, std::uint64_t first_row);
   void mark_late(const std::vector<gpu::stream_ref>& others);

@@ -2,6 +2,7 @@
 
 #include "byte_swap.hpp"
 
+#include <penstock/io/error.hpp>
 #include <penstock/pipeline/error.hpp>
 
 #include <fmt/format.h>
@@ -9,6 +10,17 @@
 #include <algorithm>
 
 namespace penstock::pipeline {
+namespace {
+
+/// Where the first of the rows comes from, in the source's first field.
+void place_first_row(const ground& on, std::span<const extent> extents, error::place& where) {
+  if (on.readers.empty() || extents.empty()) return;
+  const io::location& from = on.readers.front().segment_of(extents.front().first).where;
+  where.file = from.file.string();
+  where.dataset = from.dataset;
+}
+
+}  // namespace
 
 std::vector<extent> rows_read(const order& rows, const block_place& place) {
   std::vector<extent> extents;
@@ -37,18 +49,26 @@ std::string describe_rows(std::span<const extent> extents) {
   return text;
 }
 
-std::exception_ptr stage_error(const std::string& stage, const block_place& place, std::span<const extent> extents,
-                               std::exception_ptr cause) {
-  const std::string rows = describe_rows(extents);
+std::exception_ptr stage_error(const ground& on, const std::string& stage, const block_place& place,
+                               std::span<const extent> extents, std::exception_ptr cause) {
+  error::place where{stage, place.epoch, place.first, place.rows, describe_rows(extents)};
+  place_first_row(on, extents, where);
+  std::string from = where.file.empty() ? "" : fmt::format(", from {} of {}", where.dataset, where.file);
   std::string why = "unknown exception";
   try {
     std::rethrow_exception(cause);
+  } catch (const io::error& e) {  // names file and dataset itself
+    where.file = e.context().file;
+    where.dataset = e.context().dataset;
+    from.clear();
+    why = e.what();
   } catch (const std::exception& e) {
     why = e.what();
   } catch (...) {
   }
-  return std::make_exception_ptr(error(fmt::format("{} failed at {} of epoch {}: {}", stage, rows, place.epoch, why),
-                                       {stage, place.epoch, place.first, place.rows, rows}, std::move(cause)));
+  const std::string sentence =
+      fmt::format("{} failed at {} of epoch {}{}: {}", stage, where.rows, place.epoch, from, why);
+  return std::make_exception_ptr(error(sentence, std::move(where), std::move(cause)));
 }
 
 std::uint64_t block_reader::bytes_of(const block_place& place) const noexcept {
@@ -82,8 +102,8 @@ void block_reader::for_each_part(std::size_t field, std::span<const extent> exte
     }
 }
 
-void block_reader::read(const schedule& run, std::uint64_t block) const {
-  const block_place place = run.block(block);
+void block_reader::read(const epoch_run& run, std::uint64_t block) const {
+  const block_place place = run.plan.block(block);
   const std::vector<extent> extents = rows_read(on_.rows, place);
   try {
     std::vector<extent> skipped;
@@ -92,7 +112,7 @@ void block_reader::read(const schedule& run, std::uint64_t block) const {
     if (on_.damage) {
       const type element = on_.fields.host[on_.fields.damage_mask].element;
       skipped = joined(std::move(skipped));
-      for_each_part(on_.fields.damage_mask, extents, run, block,
+      for_each_part(on_.fields.damage_mask, extents, run.plan, block,
                     [&](extent rows, std::byte* to) { write_mask(rows, skipped, element, to); });
     }
     if (on_.fields.host_row_ids != none) {
@@ -102,16 +122,18 @@ void block_reader::read(const schedule& run, std::uint64_t block) const {
         for (std::uint64_t row = e.first; row < e.first + e.count; ++row) *id++ = row;
     }
   } catch (...) {
-    std::rethrow_exception(stage_error("read", place, extents, std::current_exception()));
+    std::rethrow_exception(stage_error(on_, "read", place, extents, std::current_exception()));
   }
 }
 
-void block_reader::read_field(std::size_t field, std::span<const extent> extents, const schedule& run,
+void block_reader::read_field(std::size_t field, std::span<const extent> extents, const epoch_run& run,
                               std::uint64_t block, std::vector<extent>& skipped) const {
   const host_field& what = on_.fields.host[field];
   const io::row_reader& reader = on_.readers[what.reader];
   const bool swaps = what.swapped && on_.fields.swapped_by_reader;
-  for_each_part(field, extents, run, block, [&](extent rows, std::byte* to) {
+  for_each_part(field, extents, run.plan, block, [&](extent rows, std::byte* to) {
+    // Rows in random order are many reads, each of which may decode a chunk: nobody waits for the rest of them.
+    if (run.between.ended()) return;
     const std::span<std::byte> out{to, rows.count * what.row_bytes()};
     if (on_.damage)
       on_.damage->read(what.name, reader, rows, out, skipped);
@@ -140,7 +162,7 @@ void block_reader::apply(const schedule& run, std::uint64_t block, std::size_t t
     step.function(
         penstock::pipeline::block(on_.rows.seed(), place.epoch, place.rows, ids, inputs, outputs, gpu::stream_ref()));
   } catch (...) {
-    std::rethrow_exception(stage_error(step.name, place, rows_read(on_.rows, place), std::current_exception()));
+    std::rethrow_exception(stage_error(on_, step.name, place, rows_read(on_.rows, place), std::current_exception()));
   }
 }
 

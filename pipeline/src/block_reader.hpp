@@ -1,7 +1,7 @@
 #pragma once
 
+#include "epoch_run.hpp"
 #include "ground.hpp"
-#include "schedule.hpp"
 
 namespace penstock::pipeline {
 
@@ -11,8 +11,8 @@ class block_reader {
  public:
   explicit block_reader(const ground& on) : on_(on) {}
 
-  /// Fills the block. Throws pipeline::error that names stage and rows.
-  void read(const schedule& run, std::uint64_t block) const;
+  /// Fills the block, or leaves off where the run is over meanwhile. Throws pipeline::error that names stage and rows.
+  void read(const epoch_run& run, std::uint64_t block) const;
   /// Lets host transform number `transform` work on the block. Throws pipeline::error with the transform's exception.
   void apply(const schedule& run, std::uint64_t block, std::size_t transform) const;
   /// Stored bytes of a block.
@@ -20,7 +20,7 @@ class block_reader {
 
  private:
   /// Rows that the source's policy lets be left out are appended to `skipped`.
-  void read_field(std::size_t field, std::span<const extent> extents, const schedule& run, std::uint64_t block,
+  void read_field(std::size_t field, std::span<const extent> extents, const epoch_run& run, std::uint64_t block,
                   std::vector<extent>& skipped) const;
   template <class F>
   void for_each_part(std::size_t field, std::span<const extent> extents, const schedule& run, std::uint64_t block,
@@ -38,8 +38,9 @@ std::vector<extent> rows_read(const order& rows, const block_place& place);
 /// Rows at positions [first, first + count) of an epoch, as they come out.
 std::vector<extent> rows_drawn(const order& rows, std::uint64_t epoch, std::uint64_t first, std::uint64_t count);
 
-/// The error of a stage at a block: its sentence names the stage, the rows and the epoch, then `cause`'s own.
-std::exception_ptr stage_error(const std::string& stage, const block_place& place, std::span<const extent> extents,
-                               std::exception_ptr cause);
+/// The error of a stage at a block: its sentence names the stage, the rows, the epoch, and file and dataset, then has
+/// `cause`'s own.
+std::exception_ptr stage_error(const ground& on, const std::string& stage, const block_place& place,
+                               std::span<const extent> extents, std::exception_ptr cause);
 
 }  // namespace penstock::pipeline

@@ -44,8 +44,8 @@ conductor::conductor(const ground& on, statistics& count, trace_log* trace)
   if (has_device_work_) writers_.push_back(work_);
 
   std::vector<flow::stage> stages;
-  stages.push_back({on.sizes.threads,
-                    [this](std::uint64_t block) { in_flow(block, 0, [&] { reader_.read(current_->plan, block); }); }});
+  stages.push_back(
+      {on.sizes.threads, [this](std::uint64_t block) { in_flow(block, 0, [&] { reader_.read(*current_, block); }); }});
   for (std::size_t t = 0; t < on.fields.host_transforms.size(); ++t)
     stages.push_back({on.fields.host_transforms[t].concurrency, [this, t](std::uint64_t block) {
                         in_flow(block, t + 1, [&] { reader_.apply(current_->plan, block, t); });
@@ -78,7 +78,7 @@ void conductor::in_flow(std::uint64_t block, std::size_t stage, const std::funct
   if (!current_->between.ended()) try {
       const gpu::range profiled(name);
       work();
-      done = true;
+      done = !current_->between.ended();  // else it may have left off
     } catch (...) {
       current_->between.fail(std::current_exception());
     }
@@ -242,11 +242,11 @@ std::exception_ptr conductor::located(std::exception_ptr cause) const {
   }
   if (doing_.is_block && doing_.block < current_->plan.blocks()) {
     const block_place place = current_->plan.block(doing_.block);
-    return stage_error(doing_.stage, place, rows_read(on_.rows, place), std::move(cause));
+    return stage_error(on_, doing_.stage, place, rows_read(on_.rows, place), std::move(cause));
   }
   const piece& p = doing_.rows;
-  return stage_error(doing_.stage, {p.epoch, p.window, p.first, p.rows}, rows_drawn(on_.rows, p.epoch, p.first, p.rows),
-                     std::move(cause));
+  return stage_error(on_, doing_.stage, {p.epoch, p.window, p.first, p.rows},
+                     rows_drawn(on_.rows, p.epoch, p.first, p.rows), std::move(cause));
 }
 
 /// Lets blocks into the flow that have what they need: a slot, and room in the ring where they land in it.

@@ -224,7 +224,7 @@ clock::time_point conductor::transform(const piece& p, clock::time_point start) 
     try {
       step.function(penstock::pipeline::block(on_.rows.seed(), p.epoch, p.rows, ids, inputs, outputs, work_));
     } catch (...) {
-      std::rethrow_exception(stage_error(step.name, {p.epoch, p.window, p.first, p.rows},
+      std::rethrow_exception(stage_error(on_, step.name, {p.epoch, p.window, p.first, p.rows},
                                          rows_drawn(on_.rows, p.epoch, p.first, p.rows), std::current_exception()));
     }
     const auto end = clock::now();

@@ -126,8 +126,8 @@ std::uint64_t pipeline::write_trace(const std::filesystem::path& file) const {
 }
 
 epoch_range::impl::~impl() {
-  // A range that is left early ends its run now; one whose run was replaced has nothing to end.
-  if (owner && owner->lease == lease) owner->end_run_if_possible();
+  // A range that is left early ends its run now. Where that was replaced, or went with the pipeline, there is none.
+  if (owner && !lease->is_over()) owner->end_run_if_possible();
 }
 
 epoch_range::epoch_range(std::unique_ptr<impl> inner) noexcept : impl_(std::move(inner)) {}

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <latch>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <thread>
@@ -92,6 +93,9 @@ BOOST_DATA_TEST_CASE(a_host_transform_that_throws_ends_the_epoch_with_its_own_ex
     BOOST_TEST(e.where().count > 0u);
     BOOST_TEST(std::string(e.what()).find("the transform is tired") != std::string::npos);
     BOOST_TEST(std::string(e.what()).find("rows ") != std::string::npos);
+    BOOST_TEST(e.where().file == file.path().string());
+    BOOST_TEST(e.where().dataset == "/wide");
+    BOOST_TEST(std::string(e.what()).find("/wide of " + file.path().string()) != std::string::npos, e.what());
     BOOST_CHECK_THROW(std::rethrow_exception(e.cause()), own_exception);
   }
   tired = false;
@@ -108,8 +112,9 @@ BOOST_DATA_TEST_CASE(a_device_transform_that_throws_does_too, every_device, name
                                         }) |
                    pp::batched({.rows = 50}))
                       .build(gpu::device::parse(name), small);
-  BOOST_CHECK_EXCEPTION(penstock::test::consume(pipeline, 0, 1), pp::error, [](const pp::error& e) {
-    return e.where().stage == "normalise" && std::string(e.what()).find("the transform is tired") != std::string::npos;
+  BOOST_CHECK_EXCEPTION(penstock::test::consume(pipeline, 0, 1), pp::error, [&](const pp::error& e) {
+    return e.where().stage == "normalise" && e.where().file == file.path().string() && e.where().dataset == "/wide" &&
+           std::string(e.what()).find("the transform is tired") != std::string::npos;
   });
   BOOST_TEST(penstock::test::consume(pipeline, 0, 1).size() == 2000u);
 }
@@ -196,6 +201,8 @@ BOOST_DATA_TEST_CASE(a_read_that_fails_names_file_dataset_and_rows, every_device
     BOOST_FAIL("the fault must reach the consumer");
   } catch (const pp::error& e) {
     BOOST_TEST(e.where().stage == "read");
+    BOOST_TEST(e.where().file == file.path().string());
+    BOOST_TEST((e.where().dataset == "/wide" || e.where().dataset == "/label"));
     BOOST_CHECK_EXCEPTION(std::rethrow_exception(e.cause()), penstock::io::error,
                           [&](const penstock::io::error& cause) {
                             return cause.context().file == file.path().string() && !cause.context().dataset.empty() &&
@@ -293,6 +300,70 @@ BOOST_DATA_TEST_CASE(an_epoch_left_early_costs_no_more_than_the_blocks_in_flight
     BOOST_TEST(read.blocks <= consumed + in_flight);
     BOOST_TEST(read.blocks < blocks_of(pipeline.rows()) / 2);  // else it would show nothing
   }
+}
+
+namespace {
+
+/// Asks for a stop at one read of a file, and counts those after it.
+class stop_at_read : public penstock::fault_injector {
+ public:
+  penstock::fault before(penstock::fault_site site, std::string_view, std::uint64_t, std::size_t) override {
+    if (site != penstock::fault_site::read_file || left < 0) return {};
+    if (left == 0)
+      ++after;
+    else if (--left == 0)
+      stop.request_stop();
+    return {};
+  }
+  std::stop_source stop;
+  std::atomic<int> left{-1}, after{0};
+};
+
+}  // namespace
+
+// In random order a block is hundreds of reads. Where each decodes a chunk, that is seconds.
+BOOST_AUTO_TEST_CASE(who_stops_does_not_wait_for_blocks_of_many_reads) {
+  const small_file file(4000);  // not in chunks: each row is a read
+  const auto reads = std::make_shared<stop_at_read>();
+  auto pipeline = (pp::read(file.plain(), pp::random{.seed = 1}) | penstock::fault_seam(reads) |
+                   pp::transport({.block_bytes = 64_KiB, .threads = 2}) | pp::batched({.rows = 50}))
+                      .build(gpu::device::host(), small);
+  BOOST_REQUIRE(pipeline.plan().block_rows > 300u);
+  reads->left = 100;
+  BOOST_CHECK_THROW(penstock::test::consume(pipeline, 0, 1, {.stop = reads->stop.get_token()}), pp::stopped);
+  BOOST_TEST(reads->after <= 4);  // what both readers had begun
+  reads->left = -1;
+  BOOST_TEST(penstock::test::consume(pipeline, 0, 1).size() == 4000u);
+}
+
+BOOST_DATA_TEST_CASE(a_range_of_a_run_that_was_replaced_gives_no_rows_of_another, every_device, name) {
+  const small_file file(100);  // both epochs are in the ring before anything is consumed
+  auto pipeline = (pp::read(file.plain(), pp::shuffled{.seed = 1}) | pp::batched({.rows = 10}))
+                      .build(gpu::device::parse(name), small);
+  auto first = pipeline.epochs(0, 1);
+  first.next().release();
+  auto second = pipeline.epochs(1, 1);
+  BOOST_CHECK_EXCEPTION(first.next(), pp::error, [](const pp::error& e) {
+    return std::string(e.what()).find("batch 1 of epoch 0 cannot be had any more") != std::string::npos;
+  });
+  { const auto ended = std::move(first); }  // and does not end the run that took its place
+  std::vector<std::uint64_t> rows;
+  while (const pp::batch batch = second.next()) penstock::test::check(batch, rows);
+  BOOST_TEST(rows.size() == 100u);
+}
+
+BOOST_DATA_TEST_CASE(ranges_and_batches_may_outlive_their_pipeline, every_device, name) {
+  const small_file file(3000, 64);
+  std::optional<pp::pipeline> pipeline(
+      (pp::read(file.plain()) | pp::batched({.rows = 64})).build(gpu::device::parse(name), small));
+  auto replaced = pipeline->epochs(0, 1), range = pipeline->epochs(0, 2);
+  pp::batch kept = range.next();
+  pipeline.reset();
+  std::vector<std::uint64_t> rows;
+  if (kept.stream().device().is_host()) penstock::test::check(kept, rows);  // a device's stream went with the pipeline
+  BOOST_CHECK_THROW(range.next(), pp::error);
+  BOOST_CHECK_THROW(replaced.next(), pp::error);
+  kept.release();
 }
 
 BOOST_AUTO_TEST_CASE(an_unused_range_and_an_unused_pipeline_are_no_burden) {

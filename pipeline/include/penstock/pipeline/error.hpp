@@ -9,7 +9,7 @@
 namespace penstock::pipeline {
 
 /// What ended an epoch: one exception with the stage and the rows it was at. The cause, a user's own exception too, is
-/// kept: std::rethrow_exception(e.cause()). what() holds the cause's sentence.
+/// kept: std::rethrow_exception(e.cause()). what() names stage, rows, file and dataset, and holds the cause's sentence.
 class error : public penstock::error {
  public:
   /// Position range [first, first + count) of the epoch's reading order.
@@ -19,6 +19,9 @@ class error : public penstock::error {
     std::uint64_t first = 0;
     std::uint64_t count = 0;
     std::string rows{};  ///< for people: "rows 4096-4351, 128-383"
+    /// Where a read failed; in other stages, where the first of the rows comes from, in the source's first field.
+    std::string file{};
+    std::string dataset{};
   };
   error(const std::string& sentence, place where, std::exception_ptr cause = nullptr)
       : penstock::error(sentence), where_(std::move(where)), cause_(std::move(cause)) {}

@@ -99,7 +99,7 @@ class pipeline {
 };
 
 /// A range of batches for one pass: for (auto& batch : pipeline.epochs(0, 10)). Leaving the loop early costs no more
-/// than the blocks in flight. It must not outlive its pipeline.
+/// than the blocks in flight. Once another run has begun, or the pipeline is gone, next() throws pipeline::error.
 class epoch_range {
  public:
   class iterator {
