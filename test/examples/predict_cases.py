@@ -1,5 +1,7 @@
 """penstock-predict: what it writes, and what it refuses."""
 
+import signal
+
 import h5py
 import numpy
 
@@ -47,3 +49,21 @@ class predict(program_case):
         self.assert_one_line(self.run_program("penstock-predict", checkpoint, path, "-o", path, expect=2), "--output")
         self.assertFalse(out.exists())
         self.assertEqual(sorted(entry.name for entry in self.folder.iterdir()), ["c.h5", "rows.h5"])
+
+    def test_a_signal_leaves_no_file_and_an_older_one_as_it_was(self):
+        path = self.make_rows(rows=500)
+        checkpoint, out, endless = self.trained(path), self.folder / "out.h5", self.folder / "endless.h5"
+        self.run_program("penstock-predict", checkpoint, path, "-o", out)
+        before = out.read_bytes()
+        with h5py.File(endless, "w") as file:  # of which nothing is stored
+            file.create_dataset("x", (1 << 31, 64), "f4", chunks=(1024, 64))
+        for number in signal.SIGINT, signal.SIGTERM:
+            running = self.start_program("penstock-predict", checkpoint, endless, "-o", out)
+            while not list(self.folder.glob("out.h5.partial-*")):
+                self.assertIsNone(running.poll())
+            running.send_signal(number)
+            _, errors = running.communicate(timeout=100)
+            self.assertEqual(running.returncode, 128 + number, errors)
+            self.assertEqual(errors.count("\n"), 1, errors)
+            self.assertEqual(out.read_bytes(), before)
+            self.assertEqual(list(self.folder.glob("*.partial-*")), [])
