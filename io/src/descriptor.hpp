@@ -1,6 +1,9 @@
 #pragma once
 
+#include <penstock/fault.hpp>
 #include <penstock/handle.hpp>
+
+#include <filesystem>
 
 namespace penstock::io {
 
@@ -12,5 +15,11 @@ struct descriptor_traits {
 
 /// Owner of a file descriptor.
 using descriptor = handle<descriptor_traits>;
+
+/// open(), past signals: network file systems let these interrupt it. Empty, with errno, where it fails.
+descriptor open_descriptor(const char* path, int flags, unsigned mode = 0) noexcept;
+
+/// Lets the seam refuse that a file is opened. Throws failure.
+void ask_to_open(const fault_seam& faults, const std::filesystem::path& path);
 
 }  // namespace penstock::io

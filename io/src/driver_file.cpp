@@ -23,7 +23,7 @@ int compare_files(const H5FD_t* a, const H5FD_t* b) {
 }  // namespace
 
 bool driver_file::open(const char* name, int flags) noexcept {
-  fd.reset(::open(name, flags | O_CLOEXEC, 0666));
+  fd = open_descriptor(name, flags, 0666);
   struct stat status {};
   if (!fd || ::fstat(fd.native(), &status) != 0) return false;
   device = status.st_dev;

@@ -10,8 +10,6 @@
 
 #include <fmt/format.h>
 
-#include <system_error>
-
 namespace penstock::io {
 namespace {
 
@@ -51,9 +49,7 @@ struct file::impl {
 file::file(const std::filesystem::path& path, fault_seam faults) : impl_(std::make_unique<impl>()) {
   impl_->path = path;
   with_context(impl_->context(), [&] {
-    if (faults)
-      if (const fault f = faults->before(fault_site::open_file, path.native(), 0, 0); f.error != 0)
-        throw failure(fmt::format("it cannot be opened: {}", std::generic_category().message(f.error)), f.error);
+    ask_to_open(faults, path);
     probe(path);
     impl_->id = open_hdf5(path, faults);
   });

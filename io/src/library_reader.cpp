@@ -85,7 +85,7 @@ std::shared_ptr<library_dataset> library_reader::open() const {
   return world_.library.acquire(number_, [this] {
     const auto& known = world_.files[file_];
     if (probe(known.path) != known.identity)
-      throw failure("it was changed or replaced while it was being read; open it anew");
+      throw failure("it was changed or replaced while it was being read; open it anew", ESTALE);
     const library_guard guard;
     auto open = std::make_shared<library_dataset>();
     open->file = open_hdf5(known.path, world_.faults);

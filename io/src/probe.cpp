@@ -60,7 +60,7 @@ constexpr std::array<known_format, 13> formats{{
 
 descriptor open_regular(const std::filesystem::path& path) {
   // Not blocking: a named pipe without a writer would never open.
-  descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  descriptor fd = open_descriptor(path.c_str(), O_RDONLY | O_NONBLOCK);
   if (!fd) {
     const int code = errno;
     const auto hint = open_hint(code);

@@ -32,20 +32,18 @@ file_identity identity_of(int fd) {
 
 raw_file::raw_file(std::filesystem::path path, const file_identity& expected, fault_seam faults, caching how)
     : path_(std::move(path)), faults_(std::move(faults)) {
-  if (faults_)
-    if (const fault f = faults_->before(fault_site::open_file, path_.native(), 0, 0); f.error != 0)
-      throw failure(fmt::format("it cannot be opened: {}", std::strerror(f.error)), f.error);
-  fd_.reset(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  ask_to_open(faults_, path_);
+  fd_ = open_descriptor(path_.c_str(), O_RDONLY);
   if (!fd_) throw failure(fmt::format("it cannot be opened: {}", std::strerror(errno)), errno);
   const auto found = identity_of(fd_.native());
-  if (found != expected) throw failure("it was changed or replaced while it was being read; open it anew");
+  if (found != expected) throw failure("it was changed or replaced while it was being read; open it anew", ESTALE);
   bytes_ = found.bytes;
   if (how == caching::around) open_around_cache();
 }
 
 /// Some file systems refuse at open, some at the first read, where they want a coarser alignment.
 void raw_file::open_around_cache() {
-  direct_.reset(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
+  direct_ = open_descriptor(path_.c_str(), O_RDONLY | O_DIRECT);
   const auto opened = direct_ ? identity_of(direct_.native()) : file_identity{};
   struct alignas(direct_alignment) {
     std::byte bytes[direct_alignment];

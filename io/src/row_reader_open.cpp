@@ -41,9 +41,7 @@ row_reader::impl::impl(std::vector<location> where, const read_options& options)
 
 void row_reader::impl::open_file_of(const location& where) {
   if (current.file && current.path == where.file) return;
-  if (world.faults)
-    if (const fault f = world.faults->before(fault_site::open_file, where.file.native(), 0, 0); f.error != 0)
-      throw failure(fmt::format("it cannot be opened: {}", std::generic_category().message(f.error)), f.error);
+  ask_to_open(world.faults, where.file);
   const auto identity = probe(where.file);
   current.file = open_hdf5(where.file);
   current.path = where.file;

@@ -63,7 +63,7 @@ std::string seal_of(int file) { return seal_of_first(file, size_of_file(file)); 
 bool check_seal(const std::filesystem::path& path) {
   return with_context({.file = path.string()}, [&] {
     // What is no file, or cannot be opened, is for who opens it next to tell.
-    const descriptor opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    const descriptor opened = open_descriptor(path.c_str(), O_RDONLY | O_NONBLOCK);
     if (!opened) return false;
     const std::uint64_t bytes = size_of_file(opened.native());
     if (bytes < seal_bytes) return false;

@@ -64,10 +64,11 @@ std::size_t chunk_cache_bytes(const std::vector<std::uint64_t>& shape, const std
 
 /// fsync of a file or folder; the error of the system, or 0.
 int sync_to_disk(const fs::path& path, int flags) {
-  const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC);
-  if (descriptor < 0) return errno;
-  const int error = ::fsync(descriptor) == 0 ? 0 : errno;
-  ::close(descriptor);
+  const descriptor opened = open_descriptor(path.c_str(), flags);
+  if (!opened) return errno;
+  int error = 0;
+  do error = ::fsync(opened.native()) == 0 ? 0 : errno;
+  while (error == EINTR);
   return error;
 }
 
@@ -95,7 +96,8 @@ struct writer::impl {
   }
   void ask(fault_site site, std::uint64_t offset, std::size_t bytes) const {
     if (!faults) return;
-    if (const fault f = faults->before(site, path.native(), offset, bytes); f.error != 0) refuse(f.error);
+    const int code = faults->before(site, path.native(), offset, bytes).error;
+    if (code != 0 && code != EINTR) refuse(code);  // what a signal interrupts is done again
   }
   /// After calls of libhdf5, which does not know of writes that failed.
   void check_writes() const {
@@ -147,7 +149,7 @@ void writer::impl::open() {
   // Created by the system first, exclusively: libhdf5's own message would not say why a folder refuses.
   remove_stale_files(path);
   temporary = partial_name(path);
-  lock.reset(::open(temporary.c_str(), O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0666));
+  lock = open_descriptor(temporary.c_str(), O_CREAT | O_TRUNC | O_RDWR, 0666);
   if (!lock) {
     const int code = errno;
     temporary.clear();
