@@ -48,7 +48,14 @@ stop_on_signal::stop_on_signal() {
   if (::pipe(pipe_) != 0) throw std::system_error(errno, std::generic_category(), "a pipe for signals cannot be made");
   write_end = pipe_[1];
   taken = 0;
-  thread_ = std::thread([this] { wait(); });
+  try {
+    thread_ = std::thread([this] { wait(); });
+  } catch (const std::system_error& e) {
+    ::close(pipe_[0]);
+    ::close(pipe_[1]);
+    throw std::system_error(e.code(),
+                            "no thread can be started to wait for signals; higher limits may help (ulimit -u)");
+  }
   handle();
 }
 

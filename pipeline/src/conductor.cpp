@@ -1,5 +1,7 @@
 #include "conductor.hpp"
 
+#include "start_thread.hpp"
+
 #include <penstock/gpu/range.hpp>
 #include <penstock/pipeline/error.hpp>
 
@@ -53,7 +55,7 @@ conductor::conductor(const ground& on, statistics& count, trace_log* trace)
   flow_ = std::make_unique<flow>(
       on.sizes.threads, std::move(stages), [this](std::uint64_t block) { came_out(block); },
       on.tries_readers ? [this](bool waiting) { return readers_after(waiting); } : std::function<std::size_t(bool)>());
-  thread_ = std::thread([this] { loop(); });
+  thread_ = start_thread("the work on the device", [this] { loop(); });
 }
 
 conductor::~conductor() {

@@ -1,6 +1,7 @@
 #include "flow.hpp"
 
 #include "reader_gate.hpp"
+#include "start_thread.hpp"
 
 #include <tbb/flow_graph.h>
 #include <tbb/global_control.h>
@@ -10,7 +11,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
-#include <system_error>
+#include <stdexcept>
 #include <thread>
 
 namespace penstock::pipeline {
@@ -30,7 +31,11 @@ struct flow::impl {
         arena(static_cast<int>(workers) + 1, outside_threads),
         bodies(std::move(stages)),
         deliver(std::move(out)) {
-    arena.execute([&] { build(); });
+    try {
+      arena.execute([&] { build(); });
+    } catch (const std::runtime_error& e) {  // oneTBB's, of its workers
+      throw no_thread("the flow of blocks", e.what());
+    }
     gate.emplace(std::min(bodies.front().concurrency, workers), bodies.front().concurrency,
                  reader_gate::doors{[this](ticket t) { nodes.front()->try_put(t); },
                                     [this](ticket t) { bodies.front().body(t.block); },
@@ -47,11 +52,10 @@ struct flow::impl {
   void drive() {
     graph->reserve_wait();
     try {
-      driver = std::thread([this] { arena.execute([this] { graph->wait_for_all(); }); });
-    } catch (const std::system_error& e) {
+      driver = start_thread("the flow of blocks", [this] { arena.execute([this] { graph->wait_for_all(); }); });
+    } catch (...) {
       graph->release_wait();  // the graph's end waits for it
-      throw std::system_error(e.code(),
-                              "no thread can be started for the flow of blocks; fewer threads or less memory may help");
+      throw;
     }
   }
 
@@ -76,6 +80,18 @@ struct flow::impl {
     tbb::flow::make_edge(*in_order, *sink);
   }
 
+  /// An edge between nodes is a task, too. Where the flow is not even begun, that must not be left to the graph's end,
+  /// which comes after the nodes'.
+  struct unfinished_edges {
+    impl& of;
+    ~unfinished_edges() {
+      try {
+        if (of.graph) of.arena.execute([this] { of.graph->wait_for_all(); });
+      } catch (...) {  // of a thread that oneTBB wants, and does without
+      }
+    }
+  };
+
   /// More threads than processors are a user's right: storage may need them. TBB has no more workers, and raising its
   /// limit for a while was seen to leave later arenas without any; so the rest are the gate's.
   std::size_t workers;
@@ -86,6 +102,7 @@ struct flow::impl {
   std::vector<std::unique_ptr<node>> nodes;
   std::optional<tbb::flow::sequencer_node<ticket>> in_order;
   std::optional<tbb::flow::function_node<ticket>> sink;
+  const unfinished_edges edges{*this};  ///< after the nodes: it ends before them
   std::optional<reader_gate> gate;
   std::thread driver;
   std::mutex mutex;

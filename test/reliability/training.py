@@ -1,5 +1,6 @@
 """What the scripts that disturb penstock-train share: its command line, a data file, and what a checkpoint holds."""
 
+import os
 import pathlib
 import subprocess
 
@@ -18,8 +19,8 @@ class training:
             check=True, capture_output=True,
         )  # fmt: skip
 
-    def start(self, checkpoint, data=None):
-        """Starts a run, from its checkpoint where there is one."""
+    def start(self, checkpoint, data=None, before=None, **environment):
+        """Starts a run, from its checkpoint where there is one; `before` is called in the new process first."""
         command = [
             self.programs / "penstock-train", data or self.data, "--hidden", "64", "--batch-rows", "64", "--epochs",
             str(EPOCHS), "--device", "host", "--threads", "2", "--checkpoint", checkpoint,
@@ -29,7 +30,7 @@ class training:
         # Signals that the test ignores are ignored there: without SIGXFSZ a file that may not grow is an error of write().
         return subprocess.Popen(
             [str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            restore_signals=False,
+            restore_signals=False, preexec_fn=before, env={**os.environ, **environment},
         )  # fmt: skip
 
 
