@@ -49,6 +49,7 @@ struct small_run {
   small_run() {
     trainer.save(file);
     attribute = json::parse(*io::read_attribute(file, "/", "penstock"));
+    attribute.erase("sealed");  // the forged ones are not
   }
   ~small_run() { ::unlink(file.c_str()); }
 };

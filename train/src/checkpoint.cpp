@@ -25,7 +25,8 @@ constexpr const char* checksum_name = "penstock_checksum";  // of the attribute'
 constexpr const char* lacks_a_value = "its attribute 'penstock' lacks a value; the file is damaged";
 
 json read_attributes(const std::filesystem::path& file) {
-  io::check_seal(file);  // libhdf5 can crash on damaged metadata, and names of datasets have no checksum
+  // libhdf5 can crash on damaged metadata, and names of datasets have no checksum.
+  const bool sealed = io::check_seal(file);
   const auto text = io::read_attribute(file, "/", attribute_name);
   if (!text) refuse(file, "it is no checkpoint of Penstock (its root has no attribute 'penstock')");
   const json there = json::parse(*text, nullptr, false);
@@ -36,6 +37,10 @@ json read_attributes(const std::filesystem::path& file) {
                              format_version));
   check_sum(file, "its attribute 'penstock'", checksum_of(std::as_bytes(std::span(*text))),
             io::read_attribute(file, "/", checksum_name).value_or("missing"));
+  if (!sealed && there.contains("sealed") && there.at("sealed") == true)
+    refuse(file,
+           "its last bytes, with the checksum of the whole file, are missing or damaged; it was cut, or changed by "
+           "another program: take another checkpoint");
   return there;
 }
 
@@ -104,6 +109,7 @@ void save_checkpoint(const std::filesystem::path& file, learner& from, const tra
   io::writer to(file, std::move(faults));
   const json sums = write_items(to, from);
   json attributes = {{"format", format_version},
+                     {"sealed", true},
                      {"identity", identity_of(from, options)},
                      {"optimizer", to_text(options.stage.optimizer)},
                      {"epoch", at.epoch},
