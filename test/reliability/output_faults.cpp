@@ -5,6 +5,8 @@
 #include "fault_table.hpp"
 #include "nth_use.hpp"
 
+#include <penstock/io/row_reader.hpp>
+
 #include <sys/resource.h>
 
 #include <boost/test/unit_test.hpp>
@@ -55,6 +57,7 @@ struct output {
   std::string stage;
   fs::path file;
   std::function<void(penstock::fault_seam)> write;  ///< writes `file` anew
+  std::function<bool()> is_whole;                   ///< whether `file` holds what was written
 };
 
 bool names_file_and_cause(const outcome& how) {
@@ -88,11 +91,36 @@ void try_seam(const output& to, const std::string& fault, penstock::fault_site s
                  .expected = names_file_and_cause});
 }
 
+/// What the writer must go on with: signals that interrupt calls, writes that take less than they were given.
+void try_hindrance(const output& to, const std::string& fault, penstock::fault_site site, penstock::fault what) {
+  const auto faults = std::make_shared<nth_use>(site, what);
+  try_positions({.stage = to.stage,
+                 .fault = fault,
+                 .run =
+                     [&](std::int64_t n) {
+                       faults->arm(n);
+                       const outcome how = outcome_of([&] {
+                         to.write(faults);
+                         return to.is_whole() ? "written whole" : "written otherwise";
+                       });
+                       faults->disarm();
+                       return how;
+                     },
+                 .happened = [&] { return faults->happened(); },
+                 .since = [&] { return faults->since(); },
+                 .expected = [](const outcome& how) { return how.name == "written whole"; }});
+}
+
 void try_all_sites(const output& to) {
+  for (const auto site : {penstock::fault_site::open_file, penstock::fault_site::write_file,
+                          penstock::fault_site::sync_file, penstock::fault_site::rename_file})
+    try_hindrance(to, "EINTR", site, {.error = EINTR});
+  try_hindrance(to, "a short write", penstock::fault_site::write_file, {.at_most = 3});
   try_seam(to, "open: EACCES", penstock::fault_site::open_file, EACCES);
   try_seam(to, "write: ENOSPC", penstock::fault_site::write_file, ENOSPC);
   try_seam(to, "write: EIO", penstock::fault_site::write_file, EIO);
   try_seam(to, "fsync: EIO", penstock::fault_site::sync_file, EIO);
+  try_seam(to, "fsync: ENOSPC", penstock::fault_site::sync_file, ENOSPC);
   try_seam(to, "rename: EIO", penstock::fault_site::rename_file, EIO);
 }
 
@@ -133,12 +161,16 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_that_cannot_be_written_leaves_the_one_before) 
   training_run run(data, small_trainer());
   run.trainer.normalise_from(run.planned.training);
   run.trainer.train_epoch(run.planned.training);
+  const auto weights = run.weights();
   const output to{"checkpoint", data.path("c.h5"),
-                  [&](penstock::fault_seam faults) { run.trainer.save(data.path("c.h5"), std::move(faults)); }};
+                  [&](penstock::fault_seam faults) { run.trainer.save(data.path("c.h5"), std::move(faults)); },
+                  [&] {
+                    run.trainer.resume(data.path("c.h5"));
+                    return run.weights() == weights;
+                  }};
   to.write(nullptr);
   try_all_sites(to);
   try_full_disk(to);
-  const auto weights = run.weights();
   run.trainer.resume(to.file);
   BOOST_TEST((run.weights() == weights));
 }
@@ -149,12 +181,19 @@ BOOST_AUTO_TEST_CASE(predictions_that_cannot_be_written_leave_the_ones_before) {
   const scratch_folder folder;
   const fs::path file = folder.path("predictions.h5");
   const std::vector<float> values(piece * columns, 0.25f);
-  const output to{"prediction", file, [&](penstock::fault_seam faults) {
+  const output to{"prediction", file,
+                  [&](penstock::fault_seam faults) {
                     examples::prediction_file out(file.string(), "/prediction", rows, columns, penstock::type::float32,
                                                   false, {}, std::move(faults));
                     for (std::uint64_t row = 0; row < rows; row += piece)
                       out.write(row, piece, std::as_bytes(std::span(values)));
                     out.commit();
+                  },
+                  [&] {
+                    const io::row_reader reader({{file, "/prediction"}});
+                    std::vector<float> all(rows * columns);
+                    reader.read(0, rows, std::as_writable_bytes(std::span(all)));
+                    return all == std::vector<float>(rows * columns, 0.25f);
                   }};
   to.write(nullptr);
   try_all_sites(to);

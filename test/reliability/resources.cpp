@@ -23,7 +23,8 @@ resources held_now() {
   ::H5garbage_collect();  // libhdf5 keeps what it has freed in lists of its own
   return {.descriptors = entries("/proc/self/fd"),
           .hdf5_objects = static_cast<std::size_t>(H5Fget_obj_count(static_cast<hid_t>(H5F_OBJ_ALL), H5F_OBJ_ALL)),
-          .large_bytes = ::mallinfo2().hblkhd};
+          .large_bytes = ::mallinfo2().hblkhd,
+          .cuda = cuda_held_now()};
 }
 
 }  // namespace penstock::test

@@ -131,7 +131,9 @@ BOOST_DATA_TEST_CASE(a_read_that_fails_is_an_error_and_a_short_one_is_none, ever
            read_error("truncated"));
 }
 
-BOOST_DATA_TEST_CASE(a_file_that_does_not_open_is_an_error, every_device, name) {
+BOOST_DATA_TEST_CASE(a_file_that_does_not_open_is_an_error_and_a_signal_meanwhile_is_none, every_device, name) {
+  try_seam(name, "open", "EINTR",
+           std::make_shared<nth_use>(penstock::fault_site::open_file, penstock::fault{.error = EINTR}), is_right);
   try_seam(name, "open", "EMFILE",
            std::make_shared<nth_use>(penstock::fault_site::open_file, penstock::fault{.error = EMFILE}),
            [](const outcome& how) {

@@ -1,0 +1,181 @@
+// What happens to files while a pipeline streams them: cut, replaced, damaged chunks, with either policy.
+
+#include "../pipeline/small_file.hpp"
+#include "fault_table.hpp"
+#include "nth_use.hpp"
+
+#include <penstock/pipeline/description.hpp>
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+
+#include <filesystem>
+#include <optional>
+
+namespace fs = std::filesystem;
+namespace gpu = penstock::gpu;
+namespace pp = penstock::pipeline;
+namespace data = boost::unit_test::data;
+using namespace penstock::literals;
+using namespace penstock::test;
+
+namespace {
+
+constexpr std::uint64_t file_rows = 1500, chunk_rows = 64;
+const gpu::budget enough{.device_bytes = 8_MiB, .pinned_bytes = 4_MiB, .host_bytes = 64_MiB};
+const auto every_device = data::make(devices());
+
+/// /wide and /image, both compressed, in an order that comes to each chunk more than once.
+pp::pipeline build(const small_file& file, const std::string& device, pp::damage_policy policy,
+                   penstock::fault_seam faults = {}) {
+  auto source = pp::source{}
+                    .field("wide", file.at("/wide"))
+                    .field("image", file.at("/image"), {.as = penstock::type::float32, .scale = 2, .shift = 1});
+  return (pp::read(source.damaged({.policy = policy}), pp::shuffled{.seed = 2, .run_rows = 16, .pool_rows = 128}) |
+          std::move(faults) | pp::transport({.block_bytes = 8192, .slots = 4, .threads = 2}) |
+          pp::batched({.rows = 50, .last = pp::last_batch::pad}))
+      .build(gpu::device::parse(device), enough);
+}
+
+/// One epoch, values checked; `at_batch` runs before each batch.
+std::string epoch(
+    pp::pipeline& from, const std::function<void()>& at_batch = [] {}) {
+  std::vector<std::uint64_t> rows;
+  auto range = from.epochs(0, 1);
+  for (;;) {
+    at_batch();
+    const pp::batch batch = range.next();
+    if (!batch) break;
+    check(batch, rows);
+  }
+  return rows.size() == file_rows ? "right rows" : "rows are missing";
+}
+
+bool is_read_error(const outcome& how) {
+  return (how.name == "pipeline::error (read)" || how.name == "io::error") && how.says(".h5") && how.says("rows ") &&
+         (how.says("/wide") || how.says("/image"));
+}
+
+/// Does something to the file before the n-th batch; then a pipeline on a healthy one must work.
+void try_change(const std::string& device, const std::string& fault, const std::function<void(const fs::path&)>& change,
+                std::function<bool(const outcome&)> expected) {
+  bool changed = false;
+  std::chrono::steady_clock::time_point since;
+  try_positions({.stage = "a pipeline's file",
+                 .fault = fault,
+                 .run =
+                     [&](std::int64_t n) {
+                       const small_file file(file_rows, chunk_rows, 1);
+                       auto pipeline = build(file, device, pp::damage_policy::stop);
+                       changed = false;
+                       std::int64_t batch = 0;
+                       return outcome_of([&] {
+                         return epoch(pipeline, [&] {
+                           if (batch++ != n) return;
+                           change(file.path());
+                           since = std::chrono::steady_clock::now();
+                           changed = true;
+                         });
+                       });
+                     },
+                 .happened = [&] { return changed; },
+                 .since = [&] { return since; },
+                 .expected = std::move(expected),
+                 .afterwards =
+                     [&] {
+                       const small_file healthy(file_rows, chunk_rows, 1);
+                       auto pipeline = build(healthy, device, pp::damage_policy::stop);
+                       BOOST_TEST(epoch(pipeline) == "right rows");
+                     },
+                 .most = 40});
+}
+
+void flip_a_bit(std::span<std::byte> bytes) { bytes[bytes.size() / 2] ^= std::byte{4}; }
+void fill_with_garbage(std::span<std::byte> bytes) {
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 37 + 11);
+}
+
+/// One epoch that may leave rows out: each is right, or masked, zero and in the report.
+std::string epoch_with_mask(pp::pipeline& from) {
+  std::uint64_t rows = 0, masked = 0;
+  for (const pp::batch& batch : from.epochs(0, 1)) {
+    const auto wide = fetch<float>(batch, "wide"), image = fetch<float>(batch, "image");
+    const auto intact = fetch<float>(batch, "intact");
+    const auto ids = batch.row_ids();
+    for (std::size_t n = 0; n < ids.size(); ++n, ++rows) {
+      if (intact[n] == 0) {
+        ++masked;
+        continue;
+      }
+      for (std::size_t i = 0; i < 33; ++i)
+        if (wide[n * 33 + i] != static_cast<float>(ids[n] * 33 + i)) return "a wrong row, unnoticed";
+      for (std::size_t i = 0; i < 12; ++i)
+        if (image[n * 12 + i] != 2 * static_cast<float>((ids[n] * 12 + i) % 251) + 1) return "a wrong row, unnoticed";
+    }
+  }
+  if (rows != file_rows) return "rows are missing";
+  if (masked > from.report().damaged_row_count) return "rows are masked and not listed";
+  return masked > 0 ? "rows masked and listed" : "right rows";
+}
+
+/// The n-th read of a compressed chunk gives other bytes. The same pipeline goes on afterwards, where it was built.
+void try_chunks(const std::string& device, const std::string& fault, nth_use::damage change, pp::damage_policy policy,
+                const std::function<bool(const outcome&)>& expected) {
+  const small_file file(file_rows, chunk_rows, 1);
+  const auto faults = std::make_shared<nth_use>(std::move(change));
+  const bool skips = policy == pp::damage_policy::skip;
+  try_positions({.stage = skips ? "decode, policy skip" : "decode, policy stop",
+                 .fault = fault,
+                 .run =
+                     [&](std::int64_t n) {
+                       faults->arm(n);
+                       std::optional<pp::pipeline> pipeline;
+                       const outcome how = outcome_of([&] {
+                         pipeline.emplace(build(file, device, policy, faults));
+                         return skips ? epoch_with_mask(*pipeline) : epoch(*pipeline);
+                       });
+                       faults->disarm();
+                       if (pipeline && !skips) BOOST_TEST(epoch(*pipeline) == "right rows");
+                       return how;
+                     },
+                 .happened = [&] { return faults->happened(); },
+                 .since = [&] { return faults->since(); },
+                 .expected = expected,
+                 .most = 120});
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(file_faults, *boost::unit_test::timeout(600))
+
+BOOST_DATA_TEST_CASE(a_file_cut_while_a_pipeline_reads_it_is_an_error_that_names_the_rows, every_device, name) {
+  const auto cut = [](const fs::path& path) { fs::resize_file(path, fs::file_size(path) / 8); };
+  try_change(name, "truncated", cut, [](const outcome& how) {
+    return how.name == "right rows" /* all were read by then */ ||
+           (is_read_error(how) && (how.says("truncated") || how.says("replaced")));
+  });
+}
+
+BOOST_DATA_TEST_CASE(a_file_replaced_while_a_pipeline_reads_it_is_read_as_it_was, every_device, name) {
+  const auto replace = [](const fs::path& path) {
+    const small_file other(10);
+    fs::rename(other.path(), path);
+  };
+  try_change(name, "replaced", replace, [](const outcome& how) {
+    return how.name == "right rows" || (is_read_error(how) && how.says("replaced"));
+  });
+}
+
+BOOST_DATA_TEST_CASE(a_damaged_chunk_is_never_replaced_silently_whatever_the_policy, every_device, name) {
+  const auto told = [](const outcome& how) { return how.name == "right rows" /* read anew */ || is_read_error(how); };
+  const auto masked = [](const outcome& how) {
+    return how.name == "right rows" || how.name == "rows masked and listed";
+  };
+  for (const auto& [fault, change] : {std::pair<const char*, nth_use::damage>{"a flipped bit", flip_a_bit},
+                                      std::pair<const char*, nth_use::damage>{"garbage", fill_with_garbage}}) {
+    try_chunks(name, fault, change, pp::damage_policy::stop, told);
+    try_chunks(name, fault, change, pp::damage_policy::skip, masked);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
