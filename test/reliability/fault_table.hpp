@@ -57,6 +57,8 @@ struct fault_case {
   std::function<bool(const outcome&)> expected;
   /// Does what a user would do next, on a world that is healthy again; it must succeed.
   std::function<void()> afterwards = [] {};
+  /// What goes on living keeps as many streams and events as its last run needed: they are compared by who ends it.
+  bool keeps_objects = false;
   std::int64_t most = 200;  ///< positions: each of the first 16, then in growing steps
 };
 
