@@ -2,33 +2,16 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
 #include <string>
 
-namespace fs = std::filesystem;
+#include "fake_folder.hpp"
+
 using penstock::gpu::host::cgroup;
 
 namespace {
 
-// A folder that looks like /sys/fs/cgroup, with the files that the kernel's documentation describes.
-class fake_mount {
- public:
-  fake_mount() : root_(fs::temp_directory_path() / ("penstock-cgroup-" + std::to_string(::getpid()))) {
-    fs::remove_all(root_);
-    fs::create_directories(root_);
-  }
-  ~fake_mount() { fs::remove_all(root_); }
-  void write(const std::string& file, const std::string& text) const {
-    fs::create_directories((root_ / file).parent_path());
-    std::ofstream(root_ / file) << text;
-  }
-  const fs::path& path() const { return root_; }
-
- private:
-  fs::path root_;
+struct fake_mount : penstock::test::fake_folder {
+  fake_mount() : fake_folder("cgroup") {}
 };
 
 }  // namespace

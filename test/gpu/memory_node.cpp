@@ -8,34 +8,19 @@
 #include <unistd.h>
 
 #include <array>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <optional>
 #include <string>
 
-namespace fs = std::filesystem;
+#include "fake_folder.hpp"
+
 using penstock::gpu::host::node_of_pci_device;
 using penstock::gpu::host::preferred_node;
 
 namespace {
 
-// A folder that looks like /sys, with the files that the kernel's documentation describes.
-class fake_sys {
- public:
-  fake_sys() : root_(fs::temp_directory_path() / ("penstock-sys-" + std::to_string(::getpid()))) {
-    fs::remove_all(root_);
-    fs::create_directories(root_);
-  }
-  ~fake_sys() { fs::remove_all(root_); }
-  void write(const std::string& file, const std::string& text) const {
-    fs::create_directories((root_ / file).parent_path());
-    std::ofstream(root_ / file) << text;
-  }
-  const fs::path& path() const { return root_; }
-
- private:
-  fs::path root_;
+struct fake_sys : penstock::test::fake_folder {
+  fake_sys() : fake_folder("sys") {}
 };
 
 struct policy {
