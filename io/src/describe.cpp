@@ -2,6 +2,7 @@
 
 #include "box.hpp"
 #include "filters/filter_chain.hpp"
+#include "library_prefixes.hpp"
 
 #include <fmt/format.h>
 
@@ -118,6 +119,16 @@ void choose(dataset_description& d, access how, std::string reason) {
   d.info.reason = std::move(reason);
 }
 
+void choose_virtual(dataset_description& d) {
+  if (auto why = why_sources_are_elsewhere(); !why.empty()) return choose(d, access::locked, std::move(why));
+  choose(d, access::direct, "virtual, read from its sources");
+}
+
+void choose_external(dataset_description& d) {
+  if (auto why = why_external_files_are_elsewhere(); !why.empty()) return choose(d, access::locked, std::move(why));
+  choose(d, access::direct, "contiguous, in external files");
+}
+
 void choose_access(dataset_description& d) {
   if (d.null) return choose(d, access::staged, "it holds no value");
   if (!d.value.element) return choose(d, access::locked, d.value.refusal);
@@ -125,8 +136,8 @@ void choose_access(dataset_description& d) {
   if (d.values() == 0) return choose(d, access::direct, "it holds no rows");
   if (d.info.layout == layout::compact) return choose(d, access::staged, "compact: it lies in the object's header");
   if (!d.value.conversion.empty()) return choose(d, access::locked, d.value.conversion);
-  if (d.info.layout == layout::virtual_dataset) return choose(d, access::direct, "virtual, read from its sources");
-  if (d.external_files > 0) return choose(d, access::direct, "contiguous, in external files");
+  if (d.info.layout == layout::virtual_dataset) return choose_virtual(d);
+  if (d.external_files > 0) return choose_external(d);
   if (d.fill == fill_kind::undefined && d.info.stored_bytes == 0)
     return choose(d, access::locked, "nothing is stored and it has no fill value");
   if (d.info.layout == layout::contiguous)

@@ -1,5 +1,6 @@
 #include "source_files.hpp"
 
+#include "library_prefixes.hpp"
 #include "open_hdf5.hpp"
 #include "virtual_mapping.hpp"
 
@@ -19,6 +20,7 @@ std::vector<std::filesystem::path> candidates(const std::filesystem::path& writt
   std::vector<std::filesystem::path> all;
   if (written.is_absolute()) all.push_back(written);
   const auto name = written.is_absolute() ? written.filename() : written;
+  for (const auto& folder : source_prefixes(owner)) all.push_back(folder / name);
   all.push_back(owner.parent_path() / name);
   all.push_back(name);
   std::error_code none;

@@ -14,7 +14,8 @@ namespace penstock::io {
 std::filesystem::path file_name_of(hid_t object);
 
 /// The files of the sources of a virtual dataset, found where libhdf5 looks for them: as they are written where that is
-/// absolute, beside the file of the virtual dataset, from the working directory, beside what the file is a link to.
+/// absolute, in the folders that its environment names, beside the file of the virtual dataset, from the working
+/// directory, beside what the file is a link to.
 class source_finder {
  public:
   struct source {

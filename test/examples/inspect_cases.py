@@ -1,6 +1,7 @@
 """penstock-inspect, against h5py."""
 
 import json
+import os
 import pathlib
 import shutil
 import struct
@@ -133,6 +134,36 @@ class inspect(program_case):
             self.skipTest("this version of libhdf5 does not crash on it")
         done = self.run_program("penstock-inspect", "--isolated", path, expect=1)
         self.assert_one_line(done, "crafted.h5", "libhdf5 crashed")
+
+    def test_files_are_looked_for_where_the_variables_of_libhdf5_say(self):
+        for folder, value in {"beside": 1, "moved": 2}.items():
+            (self.folder / folder).mkdir()
+            numpy.full(20000, value, "<f4").tofile(self.folder / folder / "b.raw")
+            numpy.full(20000, 0, "<f4").tofile(self.folder / folder / "a.raw")
+            for name in "ab":
+                with h5py.File(self.folder / folder / f"{name}.h5", "w") as file:
+                    file["x"] = numpy.full(20000, value if name == "b" else 0, "<f4")
+        path, results = self.folder / "beside" / "all.h5", self.folder / "results.json"
+        with h5py.File(path, "w", libver="latest") as file:
+            file.create_dataset("external", (40000,), "<f4", external=[("a.raw", 0, 80000), ("b.raw", 0, 80000)])
+            layout = h5py.VirtualLayout((40000,), "<f4")
+            layout[:20000] = h5py.VirtualSource("a.h5", "x", (20000,))
+            layout[20000:] = h5py.VirtualSource("b.h5", "x", (20000,))
+            file.create_virtual_dataset("virtual", layout)
+        read = "import h5py, sys, zlib; print(*(f'{zlib.crc32(d[:].tobytes()):08x}' for d in h5py.File(sys.argv[1]).values()))"
+        seen = set()
+        for prefix in "", ".", str(self.folder / "moved"), "${ORIGIN}/../moved":
+            more = {name: prefix for name in ("HDF5_VDS_PREFIX", "HDF5_EXTFILE_PREFIX")}
+            how = {"env": {**os.environ, **more}, "cwd": path.parent, "check": True, "capture_output": True}
+            expected = subprocess.run(["/usr/bin/python3", "-c", read, path], **how).stdout.decode().split()
+            subprocess.run([programs / "penstock-inspect", path, "--json", results, "--digest"], **how)
+            datasets = json.loads(results.read_text())["datasets"]
+            self.assertEqual([d["crc32"] for d in datasets], expected, prefix)
+            self.assertEqual([d["plan"] for d in datasets], ["locked" if prefix else "direct"] * 2, prefix)
+            self.assertEqual(["_PREFIX is set" in d["reason"] for d in datasets], [bool(prefix)] * 2)
+            self.assertFalse(any("missing_sources" in d for d in datasets))
+            seen.add(tuple(expected))
+        self.assertEqual(len(seen), 2)
 
     def test_bfloat16_is_digested_as_h5py_reads_it(self):
         path, results = self.folder / "halves.h5", self.folder / "results.json"

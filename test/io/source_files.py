@@ -1,5 +1,6 @@
 """Virtual datasets and external files, for make_files.py: make(folder, expect). Uses source0.h5 to source15.h5 of it."""
 import os
+import subprocess
 
 import h5py
 import numpy as np
@@ -116,8 +117,27 @@ def external_segments(folder, expect):
         f.write(data)
 
 
+def moved_sources(folder):
+    """moved.h5: sources beside it and in prefix/, where HDF5_VDS_PREFIX may send libhdf5. The first source has all of the sample that is compared at opening."""
+    os.makedirs(os.path.join(folder, "prefix"))
+    rows, values = 8192, {"moved0.h5": 0, "moved1.h5": 1, "prefix/moved1.h5": 2, "prefix/moved2.h5": 3}
+    for name, value in values.items():
+        with h5py.File(os.path.join(folder, name), "w") as f:
+            f["x"] = np.full((rows, 4), value, "<f4")
+    with h5py.File(os.path.join(folder, "moved.h5"), "w", libver="latest") as f:
+        for name, second in {"/v": "moved1.h5", "/moved_alone": "moved2.h5", "/absent": "moved3.h5"}.items():
+            layout = h5py.VirtualLayout((2 * rows, 4), "<f4")
+            layout[:rows] = h5py.VirtualSource("moved0.h5", "x", (rows, 4))
+            layout[rows:] = h5py.VirtualSource(second, "x", (rows, 4))
+            f.create_virtual_dataset(name, layout, fillvalue=9)
+    read = "import h5py, sys; open(sys.argv[2], 'wb').write(h5py.File(sys.argv[1])['v'][:].tobytes())"
+    for result, more in {"beside.bin": {}, "moved.bin": {"HDF5_VDS_PREFIX": os.path.join(folder, "prefix")}}.items():
+        subprocess.run(["/usr/bin/python3", "-c", read, os.path.join(folder, "moved.h5"), os.path.join(folder, result)], env={**os.environ, **more}, check=True)
+
+
 def make(folder, expect):
     linked_sources(folder)
     virtual(folder, expect)
     silent_fills(folder)
     external_segments(folder, expect)
+    moved_sources(folder)

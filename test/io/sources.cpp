@@ -9,6 +9,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 namespace io = penstock::io;
@@ -37,6 +38,18 @@ class working_in {
 
  private:
   fs::path before_ = fs::current_path();
+};
+
+/// Set in this process's environment while one of these lives.
+class with_variable {
+ public:
+  with_variable(const char* name, const std::string& value) : name_(name) { ::setenv(name, value.c_str(), 1); }
+  ~with_variable() { ::unsetenv(name_); }
+  with_variable(const with_variable&) = delete;
+  with_variable& operator=(const with_variable&) = delete;
+
+ private:
+  const char* name_;
 };
 
 }  // namespace
@@ -99,6 +112,30 @@ BOOST_AUTO_TEST_CASE(external_files_are_looked_for_where_the_process_worked_when
   }();
   BOOST_TEST((reader.segments()[0].info.access == io::access::direct), reader.segments()[0].info.reason);
   BOOST_TEST((all_rows(reader) == expected));
+}
+
+BOOST_AUTO_TEST_CASE(sources_lie_where_libhdf5s_own_variable_says) {
+  // As h5py reads them under the same variable, in a process of its own.
+  const auto moved = bytes_of_file(made_folder() / "moved.bin"), beside = bytes_of_file(made_folder() / "beside.bin");
+  const auto folders = (made_folder() / "nowhere").string() + ":" + (made_folder() / "prefix").string();
+  {
+    const with_variable prefix("HDF5_VDS_PREFIX", folders);
+    const io::file file(made_folder() / "moved.h5");
+    for (const auto& info : file.datasets()) {
+      BOOST_TEST((info.access == io::access::locked), info.path);
+      BOOST_TEST(info.reason.find("HDF5_VDS_PREFIX is set") != std::string::npos, info.reason);
+      BOOST_TEST(info.missing_sources.size() == (info.path == "/absent" ? 1u : 0u), info.path);
+    }
+    const auto reader = open("moved.h5", "/v");
+    BOOST_TEST((reader.segments()[0].info.access == io::access::locked));
+    BOOST_TEST((all_rows(reader) == moved));
+    BOOST_CHECK_THROW(open("moved.h5", "/absent"), io::error);
+    all_rows(open("moved.h5", "/moved_alone"));
+  }
+  const auto reader = open("moved.h5", "/v");
+  BOOST_TEST((reader.segments()[0].info.access == io::access::direct));
+  BOOST_TEST((all_rows(reader) == beside));
+  BOOST_CHECK_THROW(open("moved.h5", "/moved_alone"), io::error);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
