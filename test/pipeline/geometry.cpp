@@ -160,6 +160,21 @@ BOOST_AUTO_TEST_CASE(slots_take_what_stays_in_the_last_level_cache) {
   BOOST_TEST(pp::plan_geometry(two_fields(), t, {}, {}).slots >= 16u);
 }
 
+BOOST_AUTO_TEST_CASE(rows_of_small_batches_are_given_back_in_steps_of_four_blocks) {
+  pp::transport_task t = task(false, false);
+  const auto blocks_in_a_step = [&](std::size_t batch_rows) {
+    t.batch_rows = batch_rows;
+    const pp::geometry g = pp::plan_geometry(two_fields(), t, {}, {});
+    return static_cast<double>(g.quantum_rows) / static_cast<double>(g.block_rows);
+  };
+  const std::size_t block_rows = pp::plan_geometry(two_fields(), t, {}, {}).block_rows;
+  BOOST_REQUIRE_EQUAL(block_rows % 16, 0u);
+  BOOST_TEST(blocks_in_a_step(block_rows / 16) == 4.0);
+  BOOST_TEST(blocks_in_a_step(block_rows / 8) == 4.0);
+  BOOST_TEST(blocks_in_a_step(block_rows / 4) == 1.0);
+  BOOST_TEST(blocks_in_a_step(2 * block_rows) == 2.0);
+}
+
 BOOST_AUTO_TEST_CASE(decoding_takes_all_processors_for_a_device_and_for_the_host) {
   pp::transport_task t = task(false, false);
   t.processors = 16;

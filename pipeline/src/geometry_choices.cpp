@@ -1,0 +1,34 @@
+// What people are told of a geometry.
+
+#include "geometry.hpp"
+
+#include <fmt/format.h>
+
+namespace penstock::pipeline {
+
+std::vector<std::string> choices_of(const transport_task& task, const geometry& g) {
+  const transport_options& wish = task.wish;
+  std::vector<std::string> lines;
+  lines.push_back(fmt::format(
+      "blocks of {} rows, {}: {}", g.block_rows, format_bytes(g.block_rows * task.row_bytes),
+      !task.block_reason.empty() ? task.block_reason
+      : wish.block_bytes         ? "as asked for"
+      : task.host                ? "as near to 1 MiB as chunks, pool and budgets allow"
+                  : "as near to 2 MiB as chunks, pool and budgets allow; smaller copies do not reach the link's rate"));
+  if (g.slots)
+    lines.push_back(fmt::format(
+        "{} slots, {}: {}", g.slots, format_bytes(g.slots * g.slot_bytes),
+        !task.slots_reason.empty() ? task.slots_reason
+        : wish.slots               ? "as asked for"
+        : task.host && task.pooled ? "the pool and the next one, as far as the budget goes"
+        : task.cache_bytes ? fmt::format("a few for each reader, within two thirds of the last-level cache ({})",
+                                         format_bytes(task.cache_bytes))
+                           : "a few for each reader, within what a last-level cache holds"));
+  lines.push_back(wish.threads
+                      ? fmt::format("{} readers: as asked for", g.threads)
+                      : fmt::format("{} readers of at most {}, on {} processors{}: tried while running", g.threads,
+                                    g.most_threads, task.processors, task.decodes ? ", which decode" : ""));
+  return lines;
+}
+
+}  // namespace penstock::pipeline
