@@ -143,7 +143,7 @@ void row_reader::impl::read_stored(std::size_t n, std::uint64_t first, std::uint
   const auto& where = segments[n].where;
   with_context(place(where, {first, count}), [&] {
     o.reader->read(request, s);
-    clear_padding(o.text_padding, stored.value_bytes, {out, count * stored.bytes});
+    clear_padding(o.text_padding, o.text_bytes, {out, count * stored.bytes});
   });
 }
 

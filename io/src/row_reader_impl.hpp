@@ -17,6 +17,7 @@ namespace penstock::io {
 struct open_segment {
   std::unique_ptr<dataset_reader> reader;
   padding text_padding = padding::none;
+  std::size_t text_bytes = 0;  // of one string
   std::size_t row_axis = 0;
   box part;  // of the dataset: what all rows give
   packing packed;

@@ -97,6 +97,7 @@ void row_reader::impl::add(location where) {
         s.info.missing_sources.size(), s.info.missing_sources.front()));
 
   o.text_padding = d->value.text_padding;
+  o.text_bytes = d->value.text_bytes;
   if (!dataset.member.empty()) {
     o.not_packed = "netCDF's attributes describe whole datasets, not members of a compound";
   } else if (!d->value.labels) {

@@ -77,6 +77,7 @@ void describe_string(value_type& value, hid_t t) {
     return;
   }
   describe_bytes(value, t, "|S");
+  value.text_bytes = value.bytes;
   const auto pad = H5Tget_strpad(t);
   value.text_padding = pad == H5T_STR_SPACEPAD   ? padding::spaces
                        : pad == H5T_STR_NULLTERM ? padding::zeros_after_terminator
@@ -128,12 +129,8 @@ bool is_bool(hid_t t) {
 void describe_enum(value_type& value, hid_t t) {
   const type_id base(checked(H5Tget_super(t), "its base type cannot be read"));
   describe_integer(value, base.native());
-  if (!value.conversion.empty()) {  // libhdf5 converts between enums by names, and not to plain integers of other sizes
-    value.element.reset();
-    value.refusal = "enums over integers of odd sizes are not read; store the codes as integers";
-  }
   if (!value.element) return;
-  value.memory = copy_of(t);
+  if (value.conversion.empty()) value.memory = copy_of(t);  // else its codes are converted as integers, as h5py does
   if (is_bool(t)) {
     value.element->element = type::uint8;
     value.element->numpy = "|b1";
@@ -143,26 +140,12 @@ void describe_enum(value_type& value, hid_t t) {
 
 void describe_array(value_type& value, hid_t t) {
   const type_id base(checked(H5Tget_super(t), "its base type cannot be read"));
-  const int rank = checked(H5Tget_array_ndims(t), "its array's rank cannot be read");
-  std::vector<hsize_t> extents(static_cast<std::size_t>(rank));
-  checked(H5Tget_array_dims2(t, extents.data()), "its array's extents cannot be read");
   auto inner = describe_type(base.native());
-  value.refusal = std::move(inner.refusal);
-  value.conversion = std::move(inner.conversion);
-  if (!inner.element) return;
-  if (inner.text_padding != padding::none || inner.labels) {
-    value.refusal = "arrays of such strings are not read; store the strings as values";
-    return;
-  }
-  value.element = std::move(inner.element);
-  value.shape.assign(extents.begin(), extents.end());
-  value.shape.insert(value.shape.end(), inner.shape.begin(), inner.shape.end());
-  std::uint64_t count = 1;
-  for (const auto extent : extents) count *= extent;  // libhdf5 has checked that the size does not overflow
-  value.element->per_value *= count;
-  value.bytes = inner.bytes * count;
-  value.memory = type_id(checked(H5Tarray_create2(inner.memory.native(), static_cast<unsigned>(rank), extents.data()),
-                                 "its array type cannot be made"));
+  if (!inner.element && H5Tget_class(base.native()) == H5T_COMPOUND)
+    inner.refusal =
+        "it is an array of compounds; name one of their members as a field, as DATASET[MEMBER], or DATASET[A.MEMBER] "
+        "where the array is the member A";
+  make_array_of(value, std::move(inner), t);
 }
 
 /// h5py's complex numbers: a compound of r and i, of one float type, side by side. It knows none of halves.
@@ -193,10 +176,10 @@ std::string numpy_code(type t) {
   return fmt::format("{}{}{}", bytes == 1 ? '|' : std::endian::native == std::endian::little ? '<' : '>', kind, bytes);
 }
 
-void clear_padding(padding kind, std::size_t value_bytes, std::span<std::byte> values) noexcept {
+void clear_padding(padding kind, std::size_t text_bytes, std::span<std::byte> strings) noexcept {
   if (kind == padding::none) return;
-  for (; values.size() >= value_bytes; values = values.subspan(value_bytes)) {
-    const auto text = values.first(value_bytes);
+  for (; strings.size() >= text_bytes; strings = strings.subspan(text_bytes)) {
+    const auto text = strings.first(text_bytes);
     auto end = text.end();
     if (kind == padding::zeros_after_terminator)
       end = std::find(text.begin(), text.end(), std::byte{0});
@@ -204,6 +187,30 @@ void clear_padding(padding kind, std::size_t value_bytes, std::span<std::byte> v
       while (end != text.begin() && end[-1] == std::byte{' '}) --end;
     std::fill(end, text.end(), std::byte{0});
   }
+}
+
+void make_array_of(value_type& value, value_type inner, hid_t array) {
+  const int rank = checked(H5Tget_array_ndims(array), "its array's rank cannot be read");
+  std::vector<hsize_t> extents(static_cast<std::size_t>(rank));
+  checked(H5Tget_array_dims2(array, extents.data()), "its array's extents cannot be read");
+  value.refusal = std::move(inner.refusal);
+  value.conversion = std::move(inner.conversion);
+  if (!inner.element) return;
+  if (inner.labels) {
+    value.refusal = "arrays of texts of variable length are not read; store each text as a value, or as a fixed string";
+    return;
+  }
+  value.element = std::move(inner.element);
+  value.shape.assign(extents.begin(), extents.end());
+  value.shape.insert(value.shape.end(), inner.shape.begin(), inner.shape.end());
+  std::uint64_t count = 1;
+  for (const auto extent : extents) count *= extent;  // libhdf5 has checked that the size does not overflow
+  value.element->per_value *= count;
+  value.bytes = inner.bytes * count;
+  value.text_padding = inner.text_padding;
+  value.text_bytes = inner.text_bytes;
+  value.memory = type_id(checked(H5Tarray_create2(inner.memory.native(), static_cast<unsigned>(rank), extents.data()),
+                                 "its array type cannot be made"));
 }
 
 value_type describe_type(hid_t t) {

@@ -26,6 +26,7 @@ struct value_type {
   std::size_t offset = 0;               ///< of the member in its compound
   std::size_t bytes = 0;                ///< of a value as it is read
   padding text_padding = padding::none;  ///< of strings; reading gives zeros in its place, as h5py does
+  std::size_t text_bytes = 0;            ///< of one string with its padding; a value may be an array of them
   bool labels = false;                   ///< texts of variable length, given as int32 class codes
   type_id memory;                        ///< in which libhdf5 reads it, so that both paths give the same bytes
 };
@@ -33,12 +34,15 @@ struct value_type {
 /// Describes a datatype. Throws failure where libhdf5 cannot. Needs no guard.
 value_type describe_type(hid_t type);
 
-/// Describes the member `name` of a compound (`a.b`: member b of the compound a); the exact name wins. Throws failure
-/// that names the members there are.
+/// Describes the member `name` of a compound (`a.b`: member b of the compound a); the exact name wins. Of an array of
+/// compounds it is the array of their members. Throws failure that names the members there are.
 value_type describe_member(hid_t type, const std::string& name);
 
-/// Puts zeros where a string's padding is, in values that lie packed in `values`.
-void clear_padding(padding kind, std::size_t value_bytes, std::span<std::byte> values) noexcept;
+/// Makes `value` the array type `array` of what `inner` is.
+void make_array_of(value_type& value, value_type inner, hid_t array);
+
+/// Puts zeros where a string's padding is, in strings that lie packed in `strings`.
+void clear_padding(padding kind, std::size_t text_bytes, std::span<std::byte> strings) noexcept;
 
 /// The datatype for people: "int16, big-endian", "compound {a: int32, b: float64}".
 std::string describe_text(hid_t type, int depth = 0);

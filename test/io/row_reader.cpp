@@ -6,6 +6,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <array>
 #include <random>
 #include <sstream>
 #include <thread>
@@ -158,6 +159,38 @@ BOOST_AUTO_TEST_CASE(types_without_a_fixed_size_are_refused_with_what_helps) {
       return e.context().dataset == name && std::string(e.what()).find("is not read") != std::string::npos &&
              std::string(e.what()).find(advice) != std::string::npos;
     });
+}
+
+BOOST_AUTO_TEST_CASE(types_within_types_that_are_not_read_say_what_to_do) {
+  const std::pair<std::string, std::string> refused[] = {
+      {"/table[arr]", "name one of their members as a field, as DATASET[MEMBER], or DATASET[A.MEMBER]"},
+      {"/points", "name one of their members as a field"},
+      {"/words", "store each text as a value"}};
+  for (const auto& [name, advice] : refused)
+    BOOST_CHECK_EXCEPTION(open("nested.h5", name), io::error,
+                          [&](const io::error& e) { return std::string(e.what()).find(advice) != std::string::npos; });
+  BOOST_CHECK_EXCEPTION(open("nested.h5", "/table[arr.z]"), io::error, [](const io::error& e) {
+    return std::string(e.what()).find("it has no member z; there are x, y, name") != std::string::npos;
+  });
+}
+
+BOOST_AUTO_TEST_CASE(texts_of_variable_length_in_compounds_are_class_codes) {
+  const auto codes_of = [](const io::row_reader& reader) {
+    BOOST_TEST((reader.segments()[0].info.access == io::access::staged));
+    std::vector<std::int32_t> codes(reader.rows());
+    reader.read(0, reader.rows(), std::as_writable_bytes(std::span(codes)));
+    return codes;
+  };
+  const auto words = open("nested.h5", "/labelled[v]"), inner = open("nested.h5", "/labelled[in.t]");
+  const std::vector<std::string> names{"", "a", "a longer one", "b"};
+  BOOST_TEST(words.class_names() == names, boost::test_tools::per_element());
+  std::vector<std::int32_t> expected, expected_inner;
+  for (std::size_t n = 0; n < 20; ++n) {
+    expected.push_back(std::array{3, 1, 0, 2}[n % 4]);
+    expected_inner.push_back(n < 10 ? 0 : 1);
+  }
+  BOOST_TEST(codes_of(words) == expected, boost::test_tools::per_element());
+  BOOST_TEST(codes_of(inner) == expected_inner, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(texts_of_variable_length_are_class_codes_that_all_segments_share) {

@@ -118,6 +118,71 @@ def unfiltered_edges(folder, expect, _):
                     expect(file, name, "direct", whole)
 
 
+def written_raw(file, name, kind, stored, **layout):
+    """A dataset of any datatype; `stored` has the bytes as they lie in the file, one row for each value."""
+    creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    if layout:
+        creation.set_chunk((7,))
+        creation.set_deflate(4)
+    d = h5py.h5d.create(file.id, name.encode(), kind, h5py.h5s.create_simple((len(stored),)), creation)
+    d.write(h5py.h5s.ALL, h5py.h5s.ALL, stored, kind)
+
+
+def nested_types(folder, expect, expect_values):
+    """Arrays of padded strings, enums over integers that do not fill their bytes, members of compounds in arrays. Expected is what h5py reads."""
+    file = "nested.h5"
+    with h5py.File(os.path.join(folder, file), "w") as f:
+        for padding, name in {h5py.h5t.STR_NULLTERM: "terminated", h5py.h5t.STR_SPACEPAD: "spaces", h5py.h5t.STR_NULLPAD: "zeros"}.items():
+            text = h5py.h5t.C_S1.copy()
+            text.set_size(5)
+            text.set_strpad(padding)
+            words = np.array([[b"ab\0cd", b"abcd\0", b"  a  "], [b"\0junk", b"a b  ", b"     "]] * 10, "S5").reshape(20, 3)
+            raw = np.frombuffer(b"".join(w.ljust(5, b"\0") for w in words.ravel()), "u1").reshape(20, 15)
+            for layout in ["", "_gzip"]:
+                written_raw(f, f"/{name}{layout}", h5py.h5t.array_create(text, (3,)), raw, **({"gzip": 1} if layout else {}))
+        for start, size in [(h5py.h5t.STD_I16LE, 2), (h5py.h5t.STD_I16BE, 2), (h5py.h5t.STD_U32LE, 3), (h5py.h5t.STD_U32LE, 4), (h5py.h5t.STD_I64BE, 8)]:
+            base = start.copy()
+            base.set_precision(12)
+            base.set_size(size)
+            kind = h5py.h5t.enum_create(base)
+            signed, big = base.get_sign() == h5py.h5t.SGN_2, base.get_order() == h5py.h5t.ORDER_BE
+            codes = {"none": 0, "one": 1, "most": 2047, "least": -2048 if signed else 4095}
+            for word, code in codes.items():
+                kind.enum_insert(word.encode(), code)
+            unnamed = 1234
+            stored = (np.array([*codes.values(), unnamed] * 4, "i8") & 4095).astype((">" if big else "<") + "u8").view("u1").reshape(20, 8)
+            written_raw(f, f"/enum{size}{'be' if big else ''}", kind, np.ascontiguousarray(stored[:, 8 - size :] if big else stored[:, :size]))
+        point = np.dtype([("x", "<f4"), ("y", ">i2"), ("name", "S3")])
+        table = np.zeros(30, [("id", "<i4"), ("arr", point, (3,)), ("deep", [("inner", point, (2, 2))])])
+        for part, shape in {"arr": (30, 3), "deep": (30, 2, 2)}.items():
+            points = table[part] if part == "arr" else table[part]["inner"]
+            points["x"], points["y"], points["name"] = rng.standard_normal(shape), rng.integers(-300, 300, shape), b"p\0q"
+        f.create_dataset("/table", data=table)
+        f.create_dataset("/packed", data=table, chunks=(7,), compression="gzip")
+        written_raw(f, "/points", h5py.h5t.array_create(h5py.h5t.py_create(point), (3,)), np.ascontiguousarray(table["arr"]))
+        text = h5py.string_dtype()
+        labelled = np.zeros(20, [("w", "<f4"), ("v", text), ("in", [("t", text), ("n", "<i2")])])
+        labelled["v"] = [["b", "a", "", "a longer one"][n % 4] for n in range(20)]
+        labelled["in"]["t"] = [["x", "y"][n // 10] for n in range(20)]
+        f.create_dataset("/labelled", data=labelled)
+        words = h5py.h5t.array_create(h5py.h5t.py_create(text, logical=True), (2,))
+        h5py.h5d.create(f.id, b"/words", words, h5py.h5s.create_simple((3,)))
+    with h5py.File(os.path.join(folder, file)) as f:
+        for name in ["terminated", "spaces", "zeros"]:
+            for layout in ["", "_gzip"]:
+                expect(file, f"/{name}{layout}", "direct", f[name + layout][:])
+        for name in ["enum2", "enum2be", "enum4", "enum8be"]:
+            expect(file, f"/{name}", "locked", f[name][:])
+            expect_values(file, f"/{name}", "native", f[name][:].astype(f[name].dtype.newbyteorder("=")))
+        expect(file, "/enum3", "locked", np.array([0, 1, 2047, 4095, 1234] * 4, "<u4"))  # numpy has no such integer
+        for name in ["/table", "/packed"]:
+            for member in ["x", "y", "name"]:
+                expect(file, f"{name}[arr.{member}]", "locked", f[name]["arr"][member])
+                expect(file, f"{name}[deep.inner.{member}]", "locked", f[name]["deep"]["inner"][member])
+        for member in ["x", "y"]:
+            expect(file, f"/points[{member}]", "locked", f["points"][:][member])
+
+
 def make(folder, expect, expect_values):
-    for some in [narrow_integers, wide_complex, fills, unfiltered_edges]:
+    for some in [nested_types, narrow_integers, wide_complex, fills, unfiltered_edges]:
         some(folder, expect, expect_values)
