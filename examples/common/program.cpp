@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <penstock/bytes.hpp>
 #include <penstock/error.hpp>
@@ -65,7 +66,18 @@ void check_folder(const char* option, const std::string& file, const std::filesy
   ::unlink(probe.c_str());
 }
 
+bool is_limited(__rlimit_resource_t what) {
+  ::rlimit limit{};
+  return ::getrlimit(what, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
 }  // namespace
+
+int end_program(int code) {
+  if (!is_limited(RLIMIT_AS) && !is_limited(RLIMIT_DATA)) return code;
+  std::fflush(nullptr);
+  ::_exit(code);
+}
 
 int run_program(CLI::App& app, int argc, char** argv, const std::function<void()>& work) {
   // A file that may not grow (ulimit -f) is an error like a full disk: what was begun is removed.

@@ -28,6 +28,10 @@ class interrupted : public std::runtime_error {
 /// (interrupted), 1 where anything else failed.
 int run_program(CLI::App& app, int argc, char** argv, const std::function<void()>& work);
 
+/// What main() returns. Where memory is limited (ulimit -v, -d), it ends the program here: OpenBLAS has threads that
+/// wait for memory without end, and whoever ends a program in the ordinary way waits for them.
+int end_program(int code);
+
 /// For options that count: refuses what is below `least`, or above `most`: by default what times the bytes of a row
 /// stays within 64 bits.
 CLI::Validator at_least(std::uint64_t least, std::uint64_t most = std::uint64_t{1} << 40);

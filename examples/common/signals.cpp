@@ -54,7 +54,7 @@ stop_on_signal::stop_on_signal() {
     ::close(pipe_[0]);
     ::close(pipe_[1]);
     throw std::system_error(e.code(),
-                            "no thread can be started to wait for signals; higher limits may help (ulimit -u)");
+                            "no thread can be started to wait for signals; higher limits may help (ulimit -u, -v)");
   }
   handle();
 }

@@ -108,8 +108,8 @@ int main(int argc, char** argv) {
                "penstock-predict");
   examples::predict_options o;
   examples::add_predict_options(app, o);
-  return examples::run_program(app, argc, argv, [&] {
+  return examples::end_program(examples::run_program(app, argc, argv, [&] {
     const examples::stop_on_signal signals;
     predict(o, signals);
-  });
+  }));
 }

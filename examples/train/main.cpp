@@ -30,5 +30,5 @@ int main(int argc, char** argv) {
     stopped_by = signals.signal();
     program.report();
   });
-  return code == 0 && stopped_by != 0 ? 128 + stopped_by : code;
+  return examples::end_program(code == 0 && stopped_by != 0 ? 128 + stopped_by : code);
 }

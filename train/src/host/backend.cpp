@@ -1,6 +1,7 @@
 #include "backend.hpp"
 
 #include "../transitions.hpp"
+#include "blas_buffers.hpp"
 #include "products.hpp"
 #include "row_work.hpp"
 
@@ -25,7 +26,10 @@ class host_backend final : public backend<S> {
  public:
   using T = arithmetic<S>;
 
-  explicit host_backend(std::size_t threads) : arena_(arena_size(threads)) { use_single_threaded_blas(); }
+  explicit host_backend(std::size_t threads) : arena_(arena_size(threads)) {
+    use_single_threaded_blas();
+    take_blas_buffers(static_cast<std::size_t>(arena_.max_concurrency()));
+  }
 
   void run(const std::function<void()>& work) override { arena_.execute(work); }
   void replay(std::size_t, const intake<S>& first, const std::function<void()>& work) override {
