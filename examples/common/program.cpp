@@ -66,6 +66,15 @@ void check_folder(const char* option, const std::string& file, const std::filesy
   ::unlink(probe.c_str());
 }
 
+/// The next files and pipes would get the numbers of those that are closed, and what is printed would go into them.
+void open_standard_streams() {
+  while (true) {
+    const int descriptor = ::open("/dev/null", O_RDWR);
+    if (descriptor > STDERR_FILENO) ::close(descriptor);
+    if (descriptor < 0 || descriptor > STDERR_FILENO) return;
+  }
+}
+
 bool is_limited(__rlimit_resource_t what) {
   ::rlimit limit{};
   return ::getrlimit(what, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
@@ -80,6 +89,7 @@ int end_program(int code) {
 }
 
 int run_program(CLI::App& app, int argc, char** argv, const std::function<void()>& work) {
+  open_standard_streams();
   // A file that may not grow (ulimit -f) is an error like a full disk: what was begun is removed.
   std::signal(SIGXFSZ, SIG_IGN);
   try {

@@ -25,7 +25,7 @@ class interrupted : public std::runtime_error {
 
 /// Parses the command line and does the work; what goes wrong becomes one message on the error output and the exit
 /// code: 2 where the command line is wrong (std::invalid_argument), 128 + N where signal N ended the work
-/// (interrupted), 1 where anything else failed.
+/// (interrupted), 1 where anything else failed. Standard input, output and errors that are closed become /dev/null.
 int run_program(CLI::App& app, int argc, char** argv, const std::function<void()>& work);
 
 /// What main() returns. Where memory is limited (ulimit -v, -d), it ends the program here: OpenBLAS has threads that

@@ -8,7 +8,7 @@ import time
 
 import h5py
 
-from program_case import program_case
+from program_case import program_case, programs
 
 
 def datasets_of(path):
@@ -90,6 +90,17 @@ class train_runs(program_case):
         self.assertNotIn("stopped at", shown)
         # What was saved last is whole.
         self.run_program("penstock-train", *self.arguments(data, checkpoint, "--epochs", 1, "--resume"))
+
+    def test_closed_standard_streams_become_nothing(self):
+        data, whole = self.make_rows(rows=500), self.folder / "whole.h5"
+        self.run_program("penstock-train", *self.arguments(data, whole, "--epochs", 1))
+        for closed in (0,), (1,), (2,), (0, 1), (0, 1, 2):
+            checkpoint = self.folder / f"closed-{len(closed)}-{closed[0]}.h5"
+            command = [programs / "penstock-train", *self.arguments(data, checkpoint, "--epochs", 1)]
+            shell = 'exec "$@" ' + " ".join(f"{number}>&-" for number in closed)
+            done = subprocess.run(["sh", "-c", shell, "sh", *map(str, command)], capture_output=True, timeout=100)
+            self.assertEqual((done.returncode, done.stderr), (0, b""), closed)
+            self.assert_same_state(whole, checkpoint)
 
     def test_a_terminal_shows_progress_and_a_file_plain_lines(self):
         arguments = [self.make_rows(rows=20000), "--epochs", 1, "--hidden", "256", "--batch-rows", 32]
