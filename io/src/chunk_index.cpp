@@ -27,6 +27,14 @@ chunk_entry chunk_index::operator[](std::uint64_t number) const noexcept {
   return found != stored_.end() && found->number == number ? found->entry : chunk_entry{};
 }
 
+std::span<const chunk_index::numbered> chunk_index::stored_between(std::uint64_t first,
+                                                                   std::uint64_t last) const noexcept {
+  const auto before = [](const numbered& s, std::uint64_t n) { return s.number < n; };
+  const auto after = [](std::uint64_t n, const numbered& s) { return n < s.number; };
+  const auto begin = std::lower_bound(stored_.begin(), stored_.end(), first, before);
+  return {begin, std::upper_bound(begin, stored_.end(), last, after)};
+}
+
 std::uint64_t user_block_of(hid_t file) {
   const library_guard guard;
   const property_id creation(checked(H5Fget_create_plist(file), "its file's properties cannot be read"));

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace penstock::io {
@@ -31,6 +32,10 @@ class chunk_index {
   explicit chunk_index(std::vector<numbered> stored);
 
   chunk_entry operator[](std::uint64_t number) const noexcept;
+  /// Whether it lists stored chunks alone.
+  bool sparse() const noexcept { return all_.empty(); }
+  /// Of a sparse one: the stored chunks numbered from `first` to `last`, that too.
+  std::span<const numbered> stored_between(std::uint64_t first, std::uint64_t last) const noexcept;
   std::size_t bytes() const noexcept { return all_.size() * sizeof(chunk_entry) + stored_.size() * sizeof(numbered); }
 
   /// Calls `f(number, entry)` for stored chunks in order, until it returns false.

@@ -21,9 +21,18 @@ void chunked_reader::pass::run() {
     first[k] = part.start[k] / chunk[k];
     last[k] = (part.start[k] + part.count[k] - 1) / chunk[k];
   }
+  if (reader_.index_.sparse())
+    visit_stored(first, last);
+  else
+    visit_all(first, last);
+  decode_gathered();
+  reads_.flush();
+}
+
+void chunked_reader::pass::visit_all(const extents& first, const extents& last) {
   for (auto at = first;;) {
     visit(at);
-    std::size_t k = part.rank;
+    std::size_t k = request_.part.rank;
     while (k > 0 && at[k - 1] == last[k - 1]) {
       --k;
       at[k] = first[k];
@@ -31,8 +40,18 @@ void chunked_reader::pass::run() {
     if (k == 0) break;
     ++at[k - 1];
   }
-  decode_gathered();
-  reads_.flush();
+}
+
+/// Where few chunks are stored there may be any number of others: they cost nothing but their fill values.
+void chunked_reader::pass::visit_stored(const extents& first, const extents& last) {
+  const auto& part = request_.part;
+  fill_box(part.count, part.rank, request_.strides, reader_.fill_value_, request_.out);
+  for (const auto& stored : reader_.index_.stored_between(reader_.grid_.number(first), reader_.grid_.number(last))) {
+    const auto at = reader_.grid_.position(stored.number);
+    bool wanted = true;
+    for (std::size_t k = 0; k < part.rank; ++k) wanted = wanted && at[k] >= first[k] && at[k] <= last[k];
+    if (wanted) visit(at);
+  }
 }
 
 void chunked_reader::pass::visit(const extents& at) {

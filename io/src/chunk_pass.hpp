@@ -13,6 +13,8 @@ class chunked_reader::pass {
   void run();
 
  private:
+  void visit_all(const extents& first, const extents& last);
+  void visit_stored(const extents& first, const extents& last);
   void visit(const extents& at);
   bool spreads_whole(const chunk_entry& entry, const box& inside, const box& wanted) const;
   void read_plain(const chunk_entry& entry, const box& inside, const box& wanted);

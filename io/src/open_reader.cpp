@@ -21,7 +21,8 @@ namespace {
 constexpr std::uint64_t begin_bytes = 64 << 10;
 constexpr std::size_t small_sample = std::size_t{4} << 20;
 constexpr std::size_t largest_sample = std::size_t{256} << 20;
-constexpr std::uint64_t few_chunks = 1024;  // looking them up one by one takes time in the square of their number
+constexpr std::uint64_t few_chunks = 4096;      // looking them up one by one takes time in the square of their number
+constexpr std::uint64_t small_index = 1 << 16;  // entries that cost nothing
 
 /// Plugins of bitshuffle before 0.4 (Debian 12 has such a one) know no Zstandard: they take its frames for bits that
 /// were only shuffled, and give an error or wrong values. Frames say themselves whether they decode.
@@ -84,9 +85,12 @@ bool decodes_like_library(const chunked_reader& reader, hid_t dataset, const dat
 
 std::optional<chunk_index> index_of(std::uint64_t file_bytes, hid_t dataset, const chunk_grid& grid,
                                     std::uint64_t user_block) {
-  // A file holds fewer chunks than bytes; a header that claims many more leaves most unwritten, or lies.
-  if (grid.chunks() > file_bytes / 8 + 4096 && !lists_wrong_coordinates(dataset)) {
-    auto stored = list_stored_chunks(dataset, grid, user_block, few_chunks);
+  // Where few are stored, the index costs by their number. A file holds fewer chunks than bytes: a header that claims
+  // many more leaves most unwritten, or lies.
+  const bool claims_much = grid.chunks() > file_bytes / 8 + 4096;
+  if ((claims_much || grid.chunks() > small_index) && !lists_wrong_coordinates(dataset)) {
+    const auto most = claims_much ? few_chunks : std::min(few_chunks, grid.chunks() / 16);
+    auto stored = list_stored_chunks(dataset, grid, user_block, most);
     if (stored) return chunk_index(std::move(*stored));
   }
   if (grid.chunks() > max_indexed_chunks) return std::nullopt;

@@ -13,7 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstring>
 #include <fstream>
 #include <iostream>
 
@@ -135,6 +137,52 @@ BOOST_AUTO_TEST_CASE(a_dataset_of_which_almost_nothing_is_stored_is_read_whereve
                                          : std::vector<std::uint16_t>{7, 7, 7, 1, 2, 3};
     BOOST_TEST(rows == last, boost::test_tools::per_element());
   }
+}
+
+BOOST_AUTO_TEST_CASE(where_few_chunks_are_stored_index_and_reading_cost_by_their_number) {
+  const auto file = made_folder() / "scattered.h5";
+  // The expected bytes are those of the arrays that were written, among fill values.
+  penstock::test::run_python(
+      "import h5py, numpy as np\nrng = np.random.default_rng(1)\nwith h5py.File('" + file.string() +
+      "', 'w') as f:\n  d = f.create_dataset('bytes', (5000000,), 'u1', chunks=(1,), maxshape=(None,), fillvalue=3)\n"
+      "  x = np.full(5000000, 3, 'u1')\n  for n in rng.integers(0, 5000000, 2000): d[n] = x[n] = n % 200 + 10\n"
+      "  x.tofile('" +
+      file.string() +
+      ".bytes')\n"
+      "  d = f.create_dataset('table', (300000, 6), '<u4', chunks=(2, 2), compression='gzip', shuffle=True, "
+      "fillvalue=258)\n  x = np.full((300000, 6), 258, '<u4')\n"
+      "  for n in rng.integers(0, 300000, 400): d[n] = x[n] = np.arange(6) + n\n  x.tofile('" +
+      file.string() + ".table')\n");
+  for (const std::string name : {"bytes", "table"}) BOOST_TEST_CONTEXT(name) {
+      const auto expected = bytes_of_file(file.string() + "." + name);
+      const io::row_reader reader({{.file = file, .dataset = "/" + name}});
+      BOOST_TEST((reader.segments()[0].info.access == io::access::direct), reader.segments()[0].info.reason);
+      std::size_t planned = 0;
+      for (const auto& item : reader.memory({.concurrency = 1}))
+        if (item.name == "chunk index") planned += item.bytes;
+      BOOST_TEST(planned > 0u);
+      BOOST_TEST(planned <= 3000u * 24);
+      std::vector<std::byte> all(expected.size());
+      reader.read(0, reader.rows(), all);
+      BOOST_TEST((all == expected));
+      std::vector<std::byte> some(777 * reader.row_bytes());
+      for (std::uint64_t first = 11; first + 777 < 60000; first += 777) {
+        reader.read(first, 777, some);
+        BOOST_TEST(std::equal(some.begin(), some.end(),
+                              expected.begin() + static_cast<std::ptrdiff_t>(first * reader.row_bytes())));
+      }
+    }
+  // Columns 1 to 3 as rows along the other axis: they cut chunks on both sides.
+  const auto expected = bytes_of_file(file.string() + ".table");
+  const io::row_reader columns(
+      {{.file = file, .dataset = "/table", .row_axis = 1, .region = {{.axis = 0, .first = 5, .count = 200001}}}});
+  std::vector<std::uint32_t> read(3 * 200001), whole(300000 * 6);
+  columns.read(1, 3, std::as_writable_bytes(std::span(read)));
+  std::memcpy(whole.data(), expected.data(), expected.size());
+  std::size_t wrong = 0;
+  for (std::size_t c = 0; c < 3; ++c)
+    for (std::size_t r = 0; r < 200001; ++r) wrong += read[c * 200001 + r] != whole[(r + 5) * 6 + c + 1];
+  BOOST_TEST(wrong == 0u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
