@@ -14,7 +14,6 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -73,6 +72,23 @@ void open_standard_streams() {
     if (descriptor > STDERR_FILENO) ::close(descriptor);
     if (descriptor < 0 || descriptor > STDERR_FILENO) return;
   }
+}
+
+/// Streams of the standard library do not tell why a write failed.
+std::error_code put(const std::filesystem::path& file, std::string_view text, int how) {
+  const auto last = [] { return std::error_code(errno, std::generic_category()); };
+  const int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666);
+  if (descriptor < 0) return last();
+  std::error_code failure;
+  while (!text.empty() && !failure) {
+    const ::ssize_t written = ::write(descriptor, text.data(), text.size());
+    if (written >= 0)
+      text.remove_prefix(static_cast<std::size_t>(written));
+    else if (errno != EINTR)
+      failure = last();
+  }
+  if (::close(descriptor) != 0 && errno != EINTR && !failure) failure = last();
+  return failure;
 }
 
 bool is_limited(__rlimit_resource_t what) {
@@ -181,17 +197,18 @@ void write_text(const std::string& path, std::string_view text) {
   // A pipe or a device takes the text as it comes: there is no file to replace.
   const bool in_place = fs::exists(target, failure) && !fs::is_regular_file(target, failure);
   const fs::path unfinished = in_place ? target : fs::path(fmt::format("{}.partial-{}", target.string(), getpid()));
-  std::ofstream out(unfinished, std::ios::trunc);
-  out << text;
-  out.close();
-  failure.clear();
-  if (out && !in_place) fs::rename(unfinished, target, failure);
-  if (!out || failure) {
+  failure = put(unfinished, text, O_TRUNC);
+  if (!failure && !in_place) fs::rename(unfinished, target, failure);
+  if (failure) {
     std::error_code ignored;
     if (!in_place) fs::remove(unfinished, ignored);
-    throw std::runtime_error(
-        fmt::format("{}: the results could not be written; is the folder there, and writable?", path));
+    throw std::runtime_error(fmt::format("{}: the results could not be written ({})", path, failure.message()));
   }
+}
+
+void append_text(const std::string& path, std::string_view line) {
+  if (const std::error_code failure = put(path, line, O_APPEND))
+    throw std::runtime_error(fmt::format("{}: a line could not be written ({})", path, failure.message()));
 }
 
 void write_json(const std::string& path, const nlohmann::json& value) { write_text(path, value.dump(2) + '\n'); }

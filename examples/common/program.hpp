@@ -52,7 +52,10 @@ struct named_file {
 void check_apart(const std::vector<named_file>& files);
 
 /// Writes `text`, or `value`, to `path`, which holds all of it or is left as it was. A pipe or device is written to.
+/// Throws with the system's cause.
 void write_text(const std::string& path, std::string_view text);
+/// Adds `line` to the file `path`; throws with the system's cause.
+void append_text(const std::string& path, std::string_view line);
 void write_json(const std::string& path, const nlohmann::json& value);
 
 }  // namespace examples

@@ -133,10 +133,7 @@ void training_log::add_steps(const penstock::train::epoch_progress& at) {
 void training_log::write(const json& values) {
   keep(values);
   if (file_.empty()) return;
-  std::ofstream out(file_, std::ios::app);
-  out << line_of(values);
-  out.close();
-  if (!out) throw std::runtime_error(fmt::format("--log {}: a line could not be written; is there room?", file_));
+  append_text(file_, line_of(values));
 }
 
 std::string training_log::line_of(const json& values) const {

@@ -31,7 +31,9 @@ H5FD_t* open_file(const char* name, unsigned flags, hid_t access, haddr_t) {
   if (flags & H5F_ACC_CREAT) how |= O_CREAT;
   auto file = std::make_unique<written_file>();
   file->outcome = info->outcome;
-  if (!file->open(name, how)) return nullptr;
+  const bool opened = file->open(name, how);
+  info->outcome->error = opened ? 0 : errno;  // libhdf5 tries again with other flags
+  if (!opened) return nullptr;
   return &file.release()->library;
 }
 

@@ -12,7 +12,7 @@ namespace penstock::io {
 struct write_outcome {
   std::string path{};   ///< what `faults` is asked about
   fault_seam faults{};  ///< asked at write_file before each write of the system
-  int error = 0;        ///< errno of the first write that failed; nothing was written after it
+  int error = 0;        ///< errno of the open or first write that failed; nothing was written after it
 };
 
 /// File access properties with a file driver of our own for files that are written: positioned writes, and no locks.

@@ -116,9 +116,10 @@ struct writer::impl {
     check_writes();
   }
   [[noreturn]] static void refuse(int code) {
-    throw failure(fmt::format("it cannot be written ({}); check the folder's permissions and the free space",
-                              std::strerror(code)),
-                  code);
+    const char* const advice = code == EMFILE || code == ENFILE
+                                   ? "raise the limit of open files (ulimit -n), or hold fewer open"
+                                   : "check the folder's permissions and the free space";
+    throw failure(fmt::format("it cannot be written ({}); {}", std::strerror(code), advice), code);
   }
 
   void open();
@@ -159,8 +160,10 @@ void writer::impl::open() {
   const library_guard guard;
   outcome = {.path = path.native(), .faults = faults, .error = 0};
   const property_id access = write_access(outcome);
-  file.reset(
-      checked(H5Fcreate(temporary.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.native()), "it cannot be created"));
+  written([&] {
+    file.reset(
+        checked(H5Fcreate(temporary.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.native()), "it cannot be created"));
+  });
 }
 
 void writer::impl::create(std::string_view name, type element, const std::vector<std::uint64_t>& shape,

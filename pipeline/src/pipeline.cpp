@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <stdexcept>
 
@@ -119,9 +121,11 @@ std::uint64_t pipeline::write_trace(const std::filesystem::path& file) const {
   if (!impl_->trace)
     throw std::invalid_argument("there is no trace to write: describe the pipeline with traced(), so that it is kept");
   std::ofstream out(file);
-  impl_->trace->write(out);
-  out.close();
-  if (!out) throw error(fmt::format("the trace could not be written to {}", file.string()), {"trace", 0, 0, 0, {}});
+  if (out) impl_->trace->write(out);
+  if (out) out.close();
+  if (!out)  // formatting what a failed stream no longer takes leaves errno as it was
+    throw error(fmt::format("the trace could not be written to {} ({})", file.string(), std::strerror(errno)),
+                {"trace", 0, 0, 0, {}});
   return impl_->trace->dropped();
 }
 

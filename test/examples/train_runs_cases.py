@@ -1,7 +1,9 @@
 """penstock-train as it runs: checkpoints, signals, a terminal."""
 
 import os
+import pathlib
 import pty
+import resource
 import signal
 import subprocess
 import time
@@ -101,6 +103,31 @@ class train_runs(program_case):
             done = subprocess.run(["sh", "-c", shell, "sh", *map(str, command)], capture_output=True, timeout=100)
             self.assertEqual((done.returncode, done.stderr), (0, b""), closed)
             self.assert_same_state(whole, checkpoint)
+
+    def test_a_full_disk_and_too_few_descriptors_are_named(self):
+        data, full = self.make_rows(rows=500), pathlib.Path("/dev/full")
+        for option, name in ("--log", "log.jsonl"), ("--json", "results.json"), ("--trace", "trace.json"):
+            (self.folder / name).symlink_to(full)
+            command = [data, "--device", "host", "--epochs", 1, option, self.folder / name]
+            self.assert_one_line(
+                self.run_program("penstock-train", *command, expect=1), name, "No space left on device"
+            )  # fmt: skip
+        command = [programs / "penstock-train", *self.arguments(data, self.folder / "state.h5", "--epochs", 1)]
+        refused = 0
+        for most in range(6, 40):
+            limit = lambda most=most: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # noqa: E731
+            done = subprocess.run(
+                list(map(str, command)), capture_output=True, text=True, timeout=100, preexec_fn=limit
+            )  # fmt: skip
+            if done.returncode == 0:
+                break
+            if done.returncode == 1:
+                self.assert_one_line(done)
+                self.assertRegex(done.stderr.lower(), "too many (open files|files are open)")
+                self.assertNotIn("free space", done.stderr)
+                refused += 1
+        self.assertEqual(done.returncode, 0)
+        self.assertGreater(refused, 0)
 
     def test_a_terminal_shows_progress_and_a_file_plain_lines(self):
         arguments = [self.make_rows(rows=20000), "--epochs", 1, "--hidden", "256", "--batch-rows", 32]
