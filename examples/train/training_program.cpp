@@ -64,6 +64,9 @@ void training_program::prepare(std::stop_token stop) {
   const std::string difference = trainer_.resume(options_.checkpoint);
   const train::position& at = trainer_.position();
   fmt::print("resumed from {}: epoch {}, batch {}\n", options_.checkpoint, at.epoch + 1, at.next_batch);
+  fmt::print(
+      "the inputs' means and deviations are the checkpoint's; learning rate, schedule, clipping and damaged rows go by "
+      "this command line\n");
   if (!difference.empty()) fmt::print("not to the bits of a run without a stop: {}\n", difference);
   prepared_ = true;
   open_log(true);

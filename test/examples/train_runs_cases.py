@@ -40,6 +40,8 @@ class train_runs(program_case):
         self.run_program("penstock-train", *self.arguments(data, parts, "--epochs", 2))
         resumed = self.run_program("penstock-train", *self.arguments(data, parts, "--epochs", 4, "--resume"))
         self.assertIn("epoch 3", resumed.stdout)
+        self.assertIn("means and deviations are the checkpoint's; learning rate", resumed.stdout)
+        self.assertNotIn("deviations are the checkpoint's", undisturbed.stdout)
         self.assertNotIn("epoch 2/4:", resumed.stdout)
         self.assertEqual(resumed.stdout.splitlines()[-1], undisturbed.stdout.splitlines()[-1])
         self.assert_same_state(whole, parts)
