@@ -26,8 +26,7 @@ batch_lease::batch_lease(std::shared_ptr<const ground> on, std::shared_ptr<epoch
 batch batch_lease::next() {
   const std::size_t batch_rows = on_->parts->batch.rows;
   if (next_ == run_->plan.batches()) return {};
-  refuse_to_lend_what_is_gone();
-  refuse_to_lend_too_many();
+  check_that_it_may_lend();
   const schedule::batch_place place = run_->plan.batch(next_);
   const std::uint64_t first_row = next_ * batch_rows;
   if (!run_->between.has_rows(first_row + place.rows)) wait_for_rows(place, first_row);
@@ -53,9 +52,15 @@ batch batch_lease::next() {
   return next;
 }
 
-/// Where the run is over, its rows may be another run's by now.
-void batch_lease::refuse_to_lend_what_is_gone() const {
-  if (!is_over()) return;
+/// Where the run is over, its rows may be another run's by now. Rows come back in order, so that a batch which is held
+/// keeps all that were lent after it: these count too.
+void batch_lease::check_that_it_may_lend() const {
+  const std::lock_guard lock(mutex_);
+  if (over_) refuse_what_is_gone();
+  if (next_ - first_lent_ > on_->parts->batch.held) refuse_too_many();
+}
+
+void batch_lease::refuse_what_is_gone() const {
   const schedule::batch_place place = run_->plan.batch(next_);
   throw error(
       fmt::format("batch {} of epoch {} cannot be had any more: its run ended, as another began or the pipeline "
@@ -64,10 +69,7 @@ void batch_lease::refuse_to_lend_what_is_gone() const {
       {"consumer", place.epoch, 0, 0, {}});
 }
 
-/// Rows come back in order, so that a batch which is held keeps all that were lent after it: these count too.
-void batch_lease::refuse_to_lend_too_many() const {
-  const std::lock_guard lock(mutex_);
-  if (next_ - first_lent_ <= on_->parts->batch.held) return;
+void batch_lease::refuse_too_many() const {
   const schedule::batch_place oldest = run_->plan.batch(first_lent_);
   throw error(fmt::format("batch {} of epoch {} is still held, {} batches later; the pipeline was planned for {} held "
                           "beside the next one: release it, or raise batch_options::held",

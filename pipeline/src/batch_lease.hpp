@@ -50,8 +50,9 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
     std::vector<gpu::stream_ref> others;
   };
   field_view view_of(std::uint64_t ticket, std::size_t field) const;
-  void refuse_to_lend_what_is_gone() const;
-  void refuse_to_lend_too_many() const;
+  void check_that_it_may_lend() const;
+  [[noreturn]] void refuse_what_is_gone() const;
+  [[noreturn]] void refuse_too_many() const;
   void wait_for_rows(const schedule::batch_place& place, std::uint64_t first_row);
   void mark_late(const std::vector<gpu::stream_ref>& others);
   void give_back_in_order();
