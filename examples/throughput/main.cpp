@@ -89,8 +89,10 @@ void add_timing_options(CLI::App& app, options& o) {
                "Put a plain loop beside it: one thread, H5Dread, one pinned copy for each batch, in the file's order");
   app.add_flag("--resident", o.resident,
                "Put the same consumer beside it, on rows that already lie in the device's memory");
-  app.add_flag("--pread", o.pread,
-               "On the host: put plain positioned reads on all processors beside it, each summing up what it read");
+  app.add_flag(
+      "--pread", o.pread,
+      "On the host: put plain positioned reads of a batch, or 1 MiB, on all processors beside it, each summing up "
+      "what it read");
   app.add_flag("--report", o.report, "Show after each figure what the stages did and waited for");
   app.add_option(
       "--mixing", o.labels,

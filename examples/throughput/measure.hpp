@@ -100,9 +100,9 @@ figure measure_pipeline(const stream_request& request, std::size_t batch_rows, c
 figure measure_baseline(const stream_request& request, std::size_t row_bytes, std::size_t batch_rows,
                         const timing& how);
 
-/// The bar for the host device: as many threads as processors (or as the request has), which take a piece of 1 MiB each
-/// in turn with one positioned read, and sum it up themselves. Throws where the dataset's bytes do not lie one after
-/// another in their files.
+/// The bar for the host device: as many threads as processors (or as the request has), which take a batch each in
+/// turn (1 MiB where a batch is less) with one positioned read, and sum it up themselves. Throws where the dataset's
+/// bytes do not lie one after another in their files.
 void check_pread(const stream_request& request);
 figure measure_pread(const stream_request& request, std::size_t batch_rows, const timing& how);
 

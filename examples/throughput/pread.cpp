@@ -24,7 +24,7 @@ namespace {
 
 namespace io = penstock::io;
 
-constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+constexpr std::size_t least_piece_bytes = std::size_t{1} << 20;
 
 struct descriptor_traits {
   using native_type = int;
@@ -57,11 +57,12 @@ stored_part open_part(const io::row_reader::segment& segment) {
   return part;
 }
 
-/// Pieces of all parts, counted through; any thread takes the next one, and sums up what it read.
+/// Pieces of all parts, counted through; any thread takes the next one, and sums up what it read. A piece is a batch,
+/// which is what a consumer has in memory at once, or 1 MiB where that is more: shorter reads cost more calls.
 class summing_reader {
  public:
-  summing_reader(const std::vector<stored_part>& parts, std::size_t row_bytes)
-      : parts_(parts), row_bytes_(row_bytes), piece_rows_(std::max<std::size_t>(1, piece_bytes / row_bytes)) {}
+  summing_reader(const std::vector<stored_part>& parts, std::size_t row_bytes, std::size_t batch_rows)
+      : parts_(parts), row_bytes_(row_bytes), piece_rows_(std::max(batch_rows, least_piece_bytes / row_bytes)) {}
 
   void run(std::span<std::byte> buffer) noexcept {
     while (!failed_) {
@@ -111,12 +112,12 @@ figure measure_pread(const stream_request& request, std::size_t batch_rows, cons
   const io::row_reader rows(io::datasets(request.file, request.dataset));
   const auto parts = open_parts(request, rows);
   const std::size_t threads = request.transport.threads != 0 ? request.transport.threads : penstock::gpu::processors();
-  std::vector<std::byte> memory(threads * summing_reader(parts, rows.row_bytes()).buffer_bytes());
+  std::vector<std::byte> memory(threads * summing_reader(parts, rows.row_bytes(), batch_rows).buffer_bytes());
   figure timed = time_epochs(how, rows.rows(), rows.row_bytes(), [&](std::uint64_t epochs) {
     const auto start = std::chrono::steady_clock::now();
     std::uint64_t sum = 0;
     for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
-      summing_reader reader(parts, rows.row_bytes());
+      summing_reader reader(parts, rows.row_bytes(), batch_rows);
       {
         std::vector<std::jthread> running;
         for (std::size_t n = 0; n < threads; ++n)

@@ -50,6 +50,12 @@ gpu::event* handover::take_event() {
   return events_.take();
 }
 
+/// Wakes whoever waits, once the lock is free: it would have to wait for that, and be woken twice.
+void handover::wake(std::unique_lock<std::mutex>& lock, std::condition_variable& who, bool has_come) {
+  lock.unlock();
+  if (has_come) who.notify_all();
+}
+
 // Events are recorded outside the lock: the driver may take its time, and the other side must not wait for it.
 void handover::publish(gpu::stream_ref stream, std::uint64_t end) {
   gpu::event* event = nullptr;
@@ -57,15 +63,15 @@ void handover::publish(gpu::stream_ref stream, std::uint64_t end) {
     event = take_event();
     event->record(stream);
   }
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (event) published_marks_.push_back({end, event});
   published_ = end;
-  consumer_.notify_all();
+  wake(lock, consumer_, end >= wanted_rows_);
 }
 
 void handover::block_came_out() {
-  const std::lock_guard lock(mutex_);
-  if (++blocks_out_ >= wanted_blocks_) conductor_.notify_all();
+  std::unique_lock lock(mutex_);
+  wake(lock, conductor_, ++blocks_out_ >= wanted_blocks_);
 }
 
 handover::news handover::wait(std::uint64_t blocks, std::uint64_t room, std::chrono::microseconds most) {
@@ -111,12 +117,15 @@ void handover::sleep_until_rows(std::unique_lock<std::mutex>& lock, std::uint64_
                                 const std::function<void()>& meanwhile) {
   constexpr std::chrono::milliseconds between_calls{100};
   const auto there = [&] { return published_ >= end || over_; };
-  if (!meanwhile) return consumer_.wait(lock, there);
-  while (!consumer_.wait_for(lock, between_calls, there)) {
+  wanted_rows_ = end;
+  if (!meanwhile) consumer_.wait(lock, there);
+  while (!there()) {
+    if (consumer_.wait_for(lock, between_calls, there)) break;
     lock.unlock();
     meanwhile();
     lock.lock();
   }
+  wanted_rows_ = nothing;
 }
 
 bool handover::wait_for_rows(gpu::stream_ref stream, std::uint64_t end, device_stall& stall,
@@ -165,11 +174,11 @@ void handover::release(std::span<const gpu::stream_ref> streams, std::uint64_t e
       events.push_back(take_event());
       events.back()->record(stream);
     }
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   for (gpu::event* event : events) released_marks_.push_back({released_, event});
   if (!events.empty()) released_marks_.back().end = end;  // the rows are free once all of these were waited for
   released_ = end;
-  if (released_ >= wanted_room_) conductor_.notify_all();
+  wake(lock, conductor_, end >= wanted_room_);
 }
 
 }  // namespace penstock::pipeline

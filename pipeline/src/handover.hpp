@@ -86,6 +86,7 @@ class handover {
   void throw_if_over(std::unique_lock<std::mutex>& lock) const;
   void watch_for_rows(std::uint64_t end) const;
   void sleep_until_rows(std::unique_lock<std::mutex>& lock, std::uint64_t end, const std::function<void()>& meanwhile);
+  static void wake(std::unique_lock<std::mutex>& lock, std::condition_variable& who, bool has_come);
   gpu::event* take_event();
 
   mutable std::mutex mutex_;
@@ -99,6 +100,7 @@ class handover {
   std::uint64_t held_ = 0;
   std::uint64_t wanted_room_ = nothing;    ///< the conductor sleeps until so many rows are released
   std::uint64_t wanted_blocks_ = nothing;  ///< or so many blocks have come out
+  std::uint64_t wanted_rows_ = nothing;    ///< the consumer sleeps until rows before it are published
   std::atomic<std::uint64_t> blocks_out_{0};
   std::exception_ptr failure_;
   std::uint64_t later_failures_ = 0;
