@@ -1,12 +1,15 @@
 #include "isolated.hpp"
 
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -18,12 +21,21 @@ namespace {
 
 [[noreturn]] void failed(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
-void be_the_child(const std::array<int, 2>& errors) {
+void limit(__rlimit_resource_t what, rlim_t most) {
+  ::rlimit now{};
+  if (::getrlimit(what, &now) != 0) return;
+  now.rlim_cur = std::min(most, now.rlim_max);
+  ::setrlimit(what, &now);
+}
+
+void be_the_child(const std::array<int, 2>& errors, pid_t parent, std::uint64_t seconds) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // who ends the parent means both
+  if (::getppid() != parent) ::_exit(EXIT_FAILURE);
   ::dup2(errors[1], STDERR_FILENO);
   ::close(errors[0]);
   ::close(errors[1]);
-  const rlimit none{0, 0};
-  ::setrlimit(RLIMIT_CORE, &none);  // a crash is expected here: nobody wants its core
+  limit(RLIMIT_CORE, 0);  // a crash is expected here: nobody wants its core
+  if (seconds > 0) limit(RLIMIT_CPU, seconds);
 }
 
 /// What the child says on its error output, until that is closed. The C library may have last words of its own there.
@@ -38,27 +50,50 @@ std::string said_in(int errors) {
   return said;
 }
 
+bool is_crash(int signal) {
+  return signal == SIGSEGV || signal == SIGBUS || signal == SIGABRT || signal == SIGFPE || signal == SIGILL ||
+         signal == SIGTRAP || signal == SIGSYS;
+}
+
+/// What a signal that ended the child says of the file; nothing where it is none of the file's.
+std::string verdict_of(int signal, std::uint64_t seconds) {
+  if (is_crash(signal))
+    return fmt::format("libhdf5 crashed on it ({}); it is damaged, or made to do that: open it nowhere else",
+                       ::strsignal(signal));
+  if (signal == SIGXCPU && seconds > 0)
+    return fmt::format(
+        "it was not read after {} s of processor time; it is damaged, or made to take for ever, or "
+        "large: --seconds allows more",
+        seconds);
+  if (signal == SIGKILL)
+    return "the process that read it was killed, as by a system whose memory is used up; it is damaged, or made to "
+           "take all of it, unless somebody did that";
+  return {};
+}
+
 }  // namespace
 
-void go_on_in_child(const std::string& file) {
+void go_on_in_child(const std::string& file, std::uint64_t seconds) {
   std::fflush(nullptr);  // or both would write what is buffered
   std::array<int, 2> errors{};
   if (::pipe(errors.data()) != 0) failed("a pipe to a child process cannot be made");
+  const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) failed("a child process cannot be started");
-  if (child == 0) return be_the_child(errors);
+  if (child == 0) return be_the_child(errors, parent, seconds);
   ::close(errors[1]);
   const std::string said = said_in(errors[0]);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0)
     if (errno != EINTR) failed("the child process is lost");
-  if (WIFSIGNALED(status))
-    throw std::runtime_error(
-        fmt::format("{}: libhdf5 crashed on it ({}); it is damaged, or made to do that: open it "
-                    "nowhere else",
-                    file, ::strsignal(WTERMSIG(status))));
+  if (WIFSIGNALED(status)) {
+    const std::string verdict = verdict_of(WTERMSIG(status), seconds);
+    if (!verdict.empty()) throw std::runtime_error(fmt::format("{}: {}", file, verdict));
+    std::signal(WTERMSIG(status), SIG_DFL);
+    std::raise(WTERMSIG(status));
+  }
   std::fputs(said.c_str(), stderr);
-  std::exit(WEXITSTATUS(status));
+  std::exit(WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE);
 }
 
 }  // namespace examples

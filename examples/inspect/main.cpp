@@ -7,8 +7,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -27,6 +29,7 @@ namespace io = penstock::io;
 struct options {
   std::string file, dataset, json;
   bool digest = false, isolated = false;
+  std::optional<std::uint64_t> seconds;
 };
 
 /// One dataset for programs.
@@ -93,12 +96,13 @@ nlohmann::json as_utf8(nlohmann::json value) {
 void inspect(const options& o) {
   if (o.digest && o.json.empty())
     throw std::invalid_argument("--digest goes with --json FILE, where the digests are written");
-  if (o.isolated) examples::go_on_in_child(o.file);
+  if (o.isolated) examples::go_on_in_child(o.file, o.seconds.value_or(o.digest ? 0 : 300));
   const io::file file(o.file);
   examples::check_output("--json", o.json, {o.file});
   const auto datasets = o.dataset.empty() ? file.datasets() : std::vector{file.describe(o.dataset)};
   fmt::print("{}", examples::table(datasets, o.file));
   if (o.json.empty()) return;
+  std::fflush(stdout);  // digests take their time
   auto entries = nlohmann::json::array();
   for (const auto& d : datasets) entries.push_back(describe(d, o));
   examples::write_json(o.json, as_utf8({{"datasets", std::move(entries)}}));
@@ -117,8 +121,11 @@ int main(int argc, char** argv) {
   app.add_flag("--digest", o.digest,
                "Read every dataset, and add the crc32 of its elements to the JSON. Memory: pieces of 8 MiB or one row, "
                "chunks that these cut, and the index of the chunks");
-  app.add_flag(
+  auto* isolated = app.add_flag(
       "--isolated", o.isolated,
       "Open the file in a child process, for files from strangers: should libhdf5 crash on it, that is a message");
+  app.add_option("--seconds", o.seconds,
+                 "With --isolated: end the child after so much processor time; 0: never. Default: 300, with --digest 0")
+      ->needs(isolated);
   return examples::run_program(app, argc, argv, [&] { inspect(o); });
 }

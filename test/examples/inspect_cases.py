@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import struct
 import subprocess
 import zlib
@@ -134,6 +135,43 @@ class inspect(program_case):
             self.skipTest("this version of libhdf5 does not crash on it")
         done = self.run_program("penstock-inspect", "--isolated", path, expect=1)
         self.assert_one_line(done, "crafted.h5", "libhdf5 crashed")
+
+    def test_isolated_ends_as_the_program_does_where_nobody_reads_its_output(self):
+        path = self.folder / "many.h5"
+        with h5py.File(path, "w") as file:
+            for n in range(1500):
+                file.create_dataset(f"{n:0100}", data=[n])
+        for how in [], ["--isolated"]:
+            running = self.start_program("penstock-inspect", *how, path, stdout=subprocess.PIPE)
+            running.stdout.close()
+            self.assertEqual((running.wait(timeout=500), running.stderr.read()), (-signal.SIGPIPE, ""))
+
+    def make_endless(self):
+        """Rows of fill values, for some minutes of digesting."""
+        path = self.folder / "endless.h5"
+        with h5py.File(path, "w") as file:
+            file.create_dataset("x", (240_000_000, 64), "f4", chunks=(1000, 64))[0] = 1
+        return path
+
+    def test_isolated_leaves_no_child_behind(self):
+        path, results = self.make_endless(), self.folder / "results.json"
+        for ending in signal.SIGTERM, signal.SIGKILL:
+            running = self.start_program(
+                "penstock-inspect", "--isolated", "--digest", "--json", results, path, stdout=subprocess.PIPE
+            )
+            running.stdout.readline()  # the child is at work
+            running.send_signal(ending)
+            self.assertEqual(running.wait(timeout=500), -ending)
+            running.stdout.read()  # until the child is gone, too
+            self.assertFalse(results.exists())
+
+    def test_isolated_ends_a_child_that_takes_too_long(self):
+        done = self.run_program(
+            "penstock-inspect", "--isolated", "--digest", "--json", self.folder / "all.json", "--seconds", 1,
+            self.make_endless(), expect=1,
+        )  # fmt: skip
+        self.assert_one_line(done, "endless.h5", "not read after 1 s")
+        self.run_program("penstock-inspect", "--seconds", 1, self.make_endless(), expect=2)
 
     def test_files_are_looked_for_where_the_variables_of_libhdf5_say(self):
         for folder, value in {"beside": 1, "moved": 2}.items():
