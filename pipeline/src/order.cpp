@@ -14,7 +14,7 @@ namespace penstock::pipeline {
 namespace {
 
 // Defaults keep what storage keeps together, within a size that still mixes: see order_defaults().
-constexpr std::uint64_t least_run_bytes = 64 << 10;
+constexpr std::uint64_t least_run_bytes = 256 << 10;
 constexpr std::uint64_t most_run_bytes = 4 << 20;
 constexpr std::uint64_t runs_in_a_pool = 32;
 constexpr std::uint64_t most_pool_bytes = 128 << 20;

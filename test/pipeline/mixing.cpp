@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(a_shuffled_order_mixes_better_the_more_runs_its_pool_holds)
 }
 
 BOOST_AUTO_TEST_CASE(the_default_order_mixes_a_sorted_file_of_small_chunks) {
-  // 4 KiB rows in chunks of 16 (64 KiB): runs of 16 rows, a pool of 32 of them.
+  // 4 KiB rows in chunks of 16 (64 KiB): runs of four chunks, a pool of 32 of them.
   const double measured = pp::mixing(
       pp::order(pp::shuffled{.seed = 1}, {.rows = 20'000, .row_bytes = 4096, .chunk_rows = 16}), sorted_classes(), 256);
   BOOST_TEST_MESSAGE("mixing of the default order on a sorted file: " << measured);

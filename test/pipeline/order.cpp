@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(defaults_keep_chunks_whole_and_depend_on_the_source_alone) 
   BOOST_TEST(chunked.run_rows == 256u);
   BOOST_TEST(chunked.pool_rows == 32u * 256u);
   const auto contiguous = pp::order_defaults({.rows = 1 << 21, .row_bytes = 4096, .chunk_rows = 1});
-  BOOST_TEST(contiguous.run_rows * 4096 == 64u << 10);
+  BOOST_TEST(contiguous.run_rows * 4096 == 256u << 10);
   const auto tiny = pp::order_defaults({.rows = 10, .row_bytes = 4, .chunk_rows = 1});
   BOOST_TEST(tiny.run_rows <= 10u);
   BOOST_TEST(tiny.pool_rows == 10u);

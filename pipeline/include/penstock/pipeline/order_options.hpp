@@ -75,8 +75,8 @@ struct source_shape {
   std::vector<decoded_field> decoded{};  ///< the fields with filters
 };
 
-/// The defaults of a shuffled order (its seed is 0): runs of what storage keeps together (whole chunks, at least 64 KiB
-/// and at most 4 MiB), a pool of 32 runs, at most 128 MiB.
+/// The defaults of a shuffled order (its seed is 0): runs of what storage keeps together (whole chunks, at least 256
+/// KiB and at most 4 MiB), a pool of 32 runs, at most 128 MiB.
 ///
 /// Each run decodes the chunks with filters that it touches. Where runs of at most 4 MiB would decode over a quarter
 /// more than there is, they end where chunks do, or are as long as chunks are, up to 128 MiB (of taller ones, equal
