@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "errors.hpp"
+#include "gil.hpp"
 
 namespace penstock::python {
 namespace nb = nanobind;
@@ -187,7 +188,7 @@ nb::dict describe(const pipeline::order_price& price) {
 
 nb::list inspect(const std::string& file) {
   const auto datasets = [&] {
-    const nb::gil_scoped_release unlocked;
+    const without_gil unlocked;
     return io::file(file).datasets();
   }();
   nb::list all;

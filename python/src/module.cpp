@@ -13,6 +13,7 @@
 #include "batch_handle.hpp"
 #include "describe.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "requests.hpp"
 #include "stream_loader.hpp"
 
@@ -28,7 +29,7 @@ nb::dict price_of(const nb::tuple& source, const nb::tuple& order, std::size_t b
   const pipeline::order_options how = order_of(order);
   const std::string field = bytes_of(classes);
   const auto price = [&] {
-    const nb::gil_scoped_release unlocked;
+    const without_gil unlocked;
     return (pipeline::read(make_source(request), how) | pipeline::batch_options{.rows = batch_rows})
         .open()
         .price(field);
@@ -37,7 +38,7 @@ nb::dict price_of(const nb::tuple& source, const nb::tuple& order, std::size_t b
 }
 
 nb::object place_of(const stream_loader& loader, const std::string& field, std::uint64_t row) {
-  const auto place = loader.built().place_of(field, row);
+  const auto place = loader.look_at([&](const pipeline::pipeline& pipe) { return pipe.place_of(field, row); });
   if (!place) throw std::invalid_argument("the source has no field '" + field + "'");
   return nb::make_tuple(name(place->file), name(place->dataset), place->row);
 }
@@ -67,7 +68,7 @@ void bind_loader(nb::module_& m) {
       .def("close", &stream_loader::close)
       .def("plan",
            [](const stream_loader& l) {
-             nb::dict d = describe(l.built().plan(), l.budget());
+             nb::dict d = describe(l.look_at([](const pipeline::pipeline& pipe) { return pipe.plan(); }), l.budget());
              d["calibration"] = l.measured() ? nb::object(describe(*l.measured())) : nb::none();
              return d;
            })
@@ -78,7 +79,9 @@ void bind_loader(nb::module_& m) {
       .def("place_of", &place_of, nb::arg("field"), nb::arg("row"))
       .def("state", &stream_loader::state, nb::arg("epoch"), nb::arg("batch"))
       .def("resume_at", &stream_loader::resume_at, nb::arg("state"))
-      .def_prop_ro("batches", [](const stream_loader& l) { return l.built().batches_per_epoch(); });
+      .def_prop_ro("batches", [](const stream_loader& l) {
+        return l.look_at([](const pipeline::pipeline& pipe) { return pipe.batches_per_epoch(); });
+      });
 }
 
 }  // namespace penstock::python

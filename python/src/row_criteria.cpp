@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "gil.hpp"
+
 namespace penstock::python {
 namespace nb = nanobind;
 namespace {
@@ -56,7 +58,7 @@ pipeline::selection row_criteria::where(const nb::tuple& of) {
   auto callable = std::make_shared<nb::object>(of[2]);
   callables_.push_back(callable);
   return pipeline::where(nb::cast<std::string>(of[1]), [callable](double value) {
-    const nb::gil_scoped_acquire locked;
+    const with_gil locked;
     const int keep = PyObject_IsTrue((*callable)(value).ptr());
     if (keep < 0) throw nb::python_error();
     return keep == 1;

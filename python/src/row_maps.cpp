@@ -10,6 +10,7 @@
 #include <span>
 
 #include "errors.hpp"
+#include "gil.hpp"
 
 namespace penstock::python {
 namespace nb = nanobind;
@@ -85,7 +86,7 @@ raised::raised(const nb::python_error& of)
     : std::runtime_error(sentence_of(of)),
       exception_(new nb::object(nb::borrow(of.value())), [](nb::object* exception) {
         if (!Py_IsInitialized()) return;
-        const nb::gil_scoped_acquire locked;
+        const with_gil locked;
         delete exception;
       }) {}
 
@@ -98,7 +99,7 @@ struct row_maps::map {
 
   /// `before`, `after`: shapes of the fields as they come in and go out.
   void operator()(const pipeline::block& block, const shapes& before, const shapes& after) const {
-    const nb::gil_scoped_acquire locked;
+    const with_gil locked;
     if (!function) return;  // the loader is closed, and nobody waits for these rows
     try {
       call(block, before, after);

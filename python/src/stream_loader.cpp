@@ -6,6 +6,7 @@
 #include <string>
 
 #include "errors.hpp"
+#include "gil.hpp"
 
 namespace penstock::python {
 namespace nb = nanobind;
@@ -13,7 +14,7 @@ namespace {
 
 pipeline::pipeline build(const loader_request& request, const row_maps& maps,
                          std::optional<pipeline::calibration>& measured) {
-  const nb::gil_scoped_release unlocked;
+  const without_gil unlocked;
   pipeline::source source = make_source(request.source);
   std::vector<pipeline::host_transform> transforms;
   if (!maps.empty()) transforms = maps.transforms(pipeline::read(source).open().fields());
@@ -31,7 +32,7 @@ pipeline::pipeline build(const loader_request& request, const row_maps& maps,
 
 /// Runs signal handlers, if this is the main thread: Ctrl-C ends the wait.
 void look_at_signals() {
-  const nb::gil_scoped_acquire locked;
+  const with_gil locked;
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
@@ -79,19 +80,22 @@ void stream_loader::refuse_child() const {
 }
 
 const pipeline::pipeline& stream_loader::built() const {
-  refuse_child();
   if (!pipeline_) throw closed("the loader was closed; make another one");
   return *pipeline_;
 }
 
+std::string stream_loader::state(std::uint64_t epoch, std::uint64_t batch) const {
+  return look_at([&](const pipeline::pipeline& pipe) { return pipe.state({epoch, batch}); });
+}
+
 std::pair<std::uint64_t, std::uint64_t> stream_loader::resume_at(const std::string& state) const {
-  const pipeline::run_position at = built().resume_at(state);
+  const pipeline::run_position at = look_at([&](const pipeline::pipeline& pipe) { return pipe.resume_at(state); });
   return {at.epoch, at.batch};
 }
 
 void stream_loader::begin(std::uint64_t epoch, std::uint64_t batch, std::optional<std::uintptr_t> stream) {
   refuse_child();
-  const nb::gil_scoped_release unlocked;
+  const without_gil unlocked;
   const turn mine(*this);
   const pipeline::pipeline& pipe = built();
   pipeline::consume_options options{.stop = stop_.get_token(), .first_batch = batch, .while_waiting = &look_at_signals};
@@ -102,7 +106,7 @@ void stream_loader::begin(std::uint64_t epoch, std::uint64_t batch, std::optiona
 
 std::optional<batch_handle> stream_loader::next() {
   refuse_child();
-  const nb::gil_scoped_release unlocked;
+  const without_gil unlocked;
   const turn mine(*this);
   built();
   if (!range_) return std::nullopt;
@@ -114,25 +118,27 @@ std::optional<batch_handle> stream_loader::next() {
 void stream_loader::close() {
   if (getpid() != process_) return;
   {
-    const nb::gil_scoped_release unlocked;
+    const without_gil unlocked;
     stop_.request_stop();  // whoever waits for a batch lets go of the lock
     const turn mine(*this);
     range_.reset();
-    pipeline_.reset();
+    std::unique_ptr<pipeline::pipeline> last;
+    const std::lock_guard there(there_);
+    last.swap(pipeline_);
   }
   maps_.let_go();
 }
 
 pipeline::pipeline_report stream_loader::report() const {
   refuse_child();
-  const nb::gil_scoped_release unlocked;
+  const without_gil unlocked;
   const turn mine(*this);
   return built().report();
 }
 
 std::uint64_t stream_loader::write_trace(const std::string& file) const {
   refuse_child();
-  const nb::gil_scoped_release unlocked;
+  const without_gil unlocked;
   const turn mine(*this);
   return built().write_trace(file);
 }

@@ -31,7 +31,7 @@ class stream_loader {
   /// Begins at a batch of an epoch; epochs follow each other without a gap.
   void begin(std::uint64_t epoch, std::uint64_t batch, std::optional<std::uintptr_t> stream);
   /// Where a run stands whose next batch is this one; the other way round.
-  std::string state(std::uint64_t epoch, std::uint64_t batch) const { return built().state({epoch, batch}); }
+  std::string state(std::uint64_t epoch, std::uint64_t batch) const;
   std::pair<std::uint64_t, std::uint64_t> resume_at(const std::string& state) const;
   /// The next batch; none at the end of the run.
   std::optional<batch_handle> next();
@@ -40,8 +40,14 @@ class stream_loader {
 
   /// Throws in a forked child.
   void refuse_child() const;
-  /// The pipeline, for what does not change. Throws where there is none any more.
-  const pipeline::pipeline& built() const;
+  /// What `look` gives of the pipeline, for what does not change; it waits for nothing, not even for a call in
+  /// progress, and does nothing with Python. Throws where there is no pipeline any more.
+  template <class Look>
+  auto look_at(Look look) const {
+    refuse_child();
+    const std::lock_guard there(there_);
+    return look(built());
+  }
   const gpu::budget& budget() const noexcept { return budget_; }
   /// What was tried before the pipeline was built; nothing where nobody asked for it.
   const std::optional<pipeline::calibration>& measured() const noexcept { return measured_; }
@@ -63,10 +69,13 @@ class stream_loader {
     const stream_loader& of_;
   };
 
+  const pipeline::pipeline& built() const;
+
   const pid_t process_;
   gpu::budget budget_;
   std::stop_source stop_;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  ///< held by a call in progress
+  mutable std::mutex there_;  ///< pipeline_ stays while it is held; taken with or without the GIL, and never for long
   mutable std::atomic<std::thread::id> whose_turn_{};
   std::optional<pipeline::calibration> measured_;
   row_maps maps_;  ///< must outlive pipeline_

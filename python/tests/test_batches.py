@@ -178,6 +178,26 @@ def test_threads_that_share_a_loop_get_each_batch_once(make):
     assert sorted(numbers) == list(range(100))
 
 
+def test_a_loader_may_be_closed_while_another_thread_asks_about_it(make):
+    answers = []
+
+    def ask(loader):
+        try:
+            while True:
+                answers.append((loader.state_dict()["batch"], loader.plan().as_dict()["rows"], loader.place_of("x", 7).row))
+        except ps.ClosedError:
+            answers.append(None)
+
+    for _ in range(5):
+        loader = make()
+        asking = threading.Thread(target=ask, args=(loader,))
+        asking.start()
+        next(loader.epoch(0))
+        loader.close()
+        asking.join()
+    assert answers.count(None) == 5 and set(answers) <= {None, (0, 1000, 7), (1, 1000, 7)}
+
+
 def test_loaders_run_side_by_side(make, labels_of):
     loaders = [make(order=ps.Shuffled(seed=seed)) for seed in (1, 2)]
     expected = [labels_of(loader.epoch(0)) for loader in loaders]

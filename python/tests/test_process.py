@@ -44,6 +44,26 @@ def test_an_interpreter_ends_cleanly_with_a_live_loader(small, code):
     assert finish(start(code, small)) == (0, "", "")
 
 
+def test_an_interpreter_ends_cleanly_while_daemon_threads_loop(small):
+    code = """
+    import threading
+    looping = threading.Event()
+    def work(loader):
+        try:
+            while True:
+                for batch in loader.epoch(0):
+                    looping.set()
+        except ps.ClosedError:
+            pass
+    loaders = [loader] + [ps.Loader(source, 10, device="host") for _ in range(3)]
+    for one in loaders:
+        threading.Thread(target=work, args=(one,), daemon=True).start()
+    looping.wait()
+    """
+    for _ in range(8):  # one end in five was an abort
+        assert finish(start(code, small)) == (0, "", "")
+
+
 def test_an_exception_in_the_loop_ends_the_interpreter_with_its_traceback(small):
     code, _, err = finish(start("for batch in loader.epoch(0):\n    1 / batch.index", small))
     assert code == 1
