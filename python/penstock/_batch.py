@@ -6,6 +6,8 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any, Callable, Iterator
 
+from ._checks import whole
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -13,12 +15,15 @@ if TYPE_CHECKING:
     from ._core import BatchHandle
 
 _CPU, _CUDA = 1, 2  # DLPack's device types
+_NEW_IN_TORCH = ("uint16", "uint32", "uint64")
 
 
 def stream_handle(stream: Any) -> int | None:
     """CUDA's handle of a stream: an int, or an object of torch, CuPy or any library with __cuda_stream__."""
-    if stream is None or isinstance(stream, int):
-        return stream
+    if stream is None:
+        return None
+    if isinstance(stream, int) and not isinstance(stream, bool):
+        return whole("stream", stream)
     if hasattr(stream, "__cuda_stream__"):
         protocol = stream.__cuda_stream__
         return int((protocol() if callable(protocol) else protocol)[1])
@@ -115,7 +120,7 @@ class Field:
         if self._device[0] == _CUDA:
             if stream == 0:
                 raise ValueError("stream 0 is ambiguous: 1 is the legacy default stream, 2 the per-thread one")
-            consumer = 1 if stream is None else None if stream == -1 else stream
+            consumer = 1 if stream is None else None if stream == -1 else stream_handle(stream)
         elif stream not in (None, -1):
             raise ValueError(f"rows on the host have no stream, and {stream!r} was given")
         return self._handle.capsule(self._key, consumer, max_version is not None and max_version[0] >= 1)
@@ -139,8 +144,14 @@ class Field:
         return array.copy() if copy else array
 
     def torch(self) -> Any:
-        """A torch.Tensor of these rows, for work on torch's current stream. It keeps the batch held."""
+        """A torch.Tensor of these rows, for work on torch's current stream. It keeps the batch held. Raises TypeError
+        where this torch lacks the type (uint16, uint32 and uint64 came with 2.3)."""
         take = _torch_from_dlpack()  # before the stream is asked for: it imports torch
+        if self._dtype in _NEW_IN_TORCH and not hasattr(sys.modules["torch"], self._dtype):
+            raise TypeError(
+                f"this torch has no {self._dtype}, the type of field '{self._name}'; read it as another one: "
+                f"source.astype({self._name}='int64' or 'float32')"
+            )
         return take(self._handle.capsule(self._key, torch_stream(self._device), False))
 
     def jax(self) -> Any:

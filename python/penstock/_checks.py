@@ -22,7 +22,7 @@ def whole(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
 
 def finite(name: str, value: Any) -> float:
     """A number. Raises TypeError, ValueError."""
-    if isinstance(value, (str, bytes, bool)) or not hasattr(value, "__float__"):
+    if isinstance(value, (str, bytes, bool)) or not hasattr(value, "__float__") or getattr(value, "shape", ()) != ():
         raise TypeError(f"{name} is a number, not {value!r}")
     number = float(value)
     if not math.isfinite(number):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _live: weakref.WeakSet[Loader] = weakref.WeakSet()
 _imported_by = os.getpid()
+_MOST_EPOCHS = 2**63 - 1
 
 
 class RowPlace(NamedTuple):
@@ -118,7 +119,9 @@ class Loader:
             "damaged": source._damaged,
         }
         self._core = _stream_loader(source, order, options)
-        self._sequential = isinstance(order, Sequential)
+        # Epochs that are alike follow each other without a gap, whatever their numbers; a mix goes on from one to the
+        # next, and functions are told the number.
+        self._alike = isinstance(order, Sequential) and not source._parts and not source._maps
         self._process = os.getpid()
         self._stream = stream_handle(stream)
         plan = self._core.plan()
@@ -128,6 +131,9 @@ class Loader:
         self._device = (2, int(ordinal)) if ordinal else (1, 0)
         self._fields = {field["name"]: (field["dtype"], tuple(field["row_shape"])) for field in plan["fields"]}
         self._batches: int = self._core.batches
+        for told in (criterion[2] for criterion in source._rows if criterion[0] == "rows"):
+            if told is not None:
+                _check_mask(self._core, source.fields[0], told)
         self._position = (0, 0)  # (epoch, batch) that comes next
         self._resume: tuple[int, int] | None = None
         self._run_at: tuple[int, int] | None = None  # what the core's next batch is
@@ -143,11 +149,16 @@ class Loader:
 
         While a loop works on its last batches, Penstock reads on into the next epoch: epochs in sequence follow each
         other without a gap."""
-        number = whole("epoch", number, 0)
+        number = whole("epoch", number, 0, _MOST_EPOCHS)
         first = 0
         if self._resume is not None and self._resume[0] == number:
             first = self._resume[1]
         return Epoch(self, number, first)
+
+    def __iter__(self) -> Epoch:
+        """The batches of `next_epoch`: each loop over the loader itself is another epoch, after load_state_dict() what is
+        left of the saved one. A loop that was left by `break` begins its epoch again."""
+        return self.epoch(self.next_epoch)
 
     def __len__(self) -> int:
         """Batches of an epoch."""
@@ -199,11 +210,17 @@ class Loader:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Goes on where `state` was taken: the next loop over that epoch sees the batches that were left, the same
-        rows. Budgets, threads, devices and the files' folder may differ. Raises ValueError that names both sides where
-        another source, order or batch size would make them others."""
+        rows; a loop in progress ends. Budgets, threads, devices and the files' folder may differ. Raises ValueError that
+        names both sides where another source, order or batch size would make them others."""
         if not isinstance(state, dict) or "penstock_state" not in state:
             raise ValueError("this is not the state of a loader; give what state_dict() returned")
-        self._position = self._resume = self._core.resume_at(json.dumps(state))
+        epoch, batch = self._core.resume_at(json.dumps(state))
+        if epoch > _MOST_EPOCHS or batch > self._batches:
+            raise ValueError(f"the state says batch {batch} of epoch {epoch}, and epochs have {self._batches} batches")
+        with self._turn:
+            self._let_go()
+            self._loop = None
+            self._position = self._resume = (epoch, batch)
 
     def close(self) -> None:
         """Stops reading and frees what no array holds. Loops in progress end with ClosedError."""
@@ -234,7 +251,8 @@ class Loader:
     def _take_next(self, loop: Epoch) -> Batch:
         if self._loop is not loop._token:
             if loop._taken:
-                raise PipelineError(f"the loop over epoch {loop.number} ended when another one was begun")
+                why = "another one was begun, or a state was loaded"
+                raise PipelineError(f"the loop over epoch {loop.number} ended when {why}")
             self._begin(loop)
         self._clock.tick()
         at = loop._first + loop._taken
@@ -242,11 +260,12 @@ class Loader:
             raise StopIteration
         self._let_go()
         self._run_at = None  # until a batch is in hand: an error ends the run, and Ctrl-C may lose what was taken
-        handle = _patiently(self._core.next)
+        help = "Arrays hold it: copy what is needed later (x.clone()), or make the loader with a larger `held`"
+        handle = _patiently(self._core.next, help)
         if handle is None or handle.index != at:
             handle = None
             self._start_run(loop.number, at)
-            handle = _patiently(self._core.next)
+            handle = _patiently(self._core.next, help)
         assert handle is not None
         self._clock.tick()
         self._handle = handle
@@ -259,20 +278,19 @@ class Loader:
         self._let_go()
         start = (loop.number, loop._first)
         run_at = self._run_at
-        goes_on = run_at is not None and (run_at == start or (self._sequential and run_at[1] == start[1]))
+        goes_on = run_at is not None and (run_at == start or (self._alike and run_at[1] == start[1]))
         if not goes_on and start[1] < self._batches:
+            self._run_at = None  # until the run has begun: Ctrl-C may end that
             self._start_run(*start)
         self._run_at = self._position = start
-        self._resume = None
+        if self._resume is not None and self._resume[0] == loop.number:
+            self._resume = None
         self._loop = loop._token
 
     def _start_run(self, epoch: int, batch: int) -> None:
         stream = self._stream if self._stream is not None else torch_stream(self._device)
-        try:
-            _patiently(lambda: self._core.begin(epoch, batch, stream))
-        except PipelineError as e:
-            e.args = (f"{e}. Arrays hold them: delete those (del x), or copy what is needed later",)
-            raise
+        help = "Arrays hold them: delete those (del x), or copy what is needed later"
+        _patiently(lambda: self._core.begin(epoch, batch, stream), help)
 
     def _let_go(self) -> None:
         if self._handle is not None:
@@ -315,15 +333,21 @@ class _Clock:
         self.seconds, self._mark = self.seconds + now - self._mark, now
 
 
-def _patiently(call: Callable[[], _T]) -> _T:
-    """Arrays in reference cycles (tracebacks, graphs) hold batches until they are collected."""
+def _patiently(call: Callable[[], _T], help: str) -> _T:
+    """Arrays in reference cycles (tracebacks, graphs) hold batches until they are collected. `help` is what to do about
+    others."""
     try:
         return call()
     except PipelineError as e:
         if e.stage != "consumer":
             raise
     gc.collect()
-    return call()
+    try:
+        return call()
+    except PipelineError as e:
+        if e.stage == "consumer":
+            e.args = (f"{e}. {help}",)
+        raise
 
 
 def _stream_loader(source: Source, order: Order, options: dict[str, Any]) -> _core.StreamLoader:
@@ -336,6 +360,21 @@ def _stream_loader(source: Source, order: Order, options: dict[str, Any]) -> _co
             f"this process was forked from process {_imported_by}, which had used CUDA; a forked child cannot use it. Make "
             "the loader in that process, where one reads on all processors, or start this one with 'spawn'"
         ) from e
+
+
+def _check_mask(core: _core.StreamLoader, field: str, told: int) -> None:
+    """Refuses an array of bool that does not tell of every row of the source."""
+
+    def has(row: int) -> bool:
+        try:
+            core.place_of(field, row)
+        except ValueError:
+            return False
+        return True
+
+    if has(told) or (told > 0 and not has(told - 1)):
+        others = "more" if has(told) else "fewer"
+        raise ValueError(f"rows are selected by an array of {told} bool, and the source has {others} rows")
 
 
 def _bytes(name: str, value: Any) -> int:

@@ -11,7 +11,7 @@ from ._checks import MOST, finite, whole
 from ._map import MapFunction
 
 #: "FILE:/DATASET", (FILE, DATASET), or a list of these, joined by row. FILE and DATASET may hold wildcards.
-Place = Union[str, Tuple[Union[str, "os.PathLike[str]"], str], Sequence[Any]]
+Place = Union[str, Tuple[Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"], str], Sequence[Any]]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def _places(field: str, where: Any) -> Iterable[tuple[str, str]]:
             raise ValueError(f"field '{field}' is 'FILE:/DATASET', as 'shards/*.h5:/images', not {where!r}")
         yield file, "/" + dataset
     elif isinstance(where, tuple) and len(where) == 2 and isinstance(where[1], str) and ":/" not in where[1]:
-        yield os.fspath(where[0]), where[1]
+        yield os.fsdecode(where[0]), where[1]
     elif isinstance(where, (list, tuple)) and where:
         for part in where:
             yield from _places(field, part)
@@ -52,14 +52,20 @@ def _places(field: str, where: Any) -> Iterable[tuple[str, str]]:
         raise TypeError(f"field '{field}' is 'FILE:/DATASET', (FILE, DATASET) or a list of these, not {where!r}")
 
 
+#: NumPy's and Python's other names for types; the byte order is that of the machine, whatever the code says.
+_CODES = {f"{kind}{size}": f"{name}{8 * size}" for kind, name in (("i", "int"), ("u", "uint")) for size in (1, 2, 4, 8)}
+_CODES |= {"f2": "float16", "f4": "float32", "f8": "float64", "float": "float64", "int": "int64"}
+_CODES |= {"half": "float16", "single": "float32", "double": "float64"}
+
+
 def _dtype_name(dtype: Any) -> str:
-    """"float32" for "float32", numpy.float32, numpy.dtype("f4"), torch.float32, jax.numpy.float32."""
-    if isinstance(dtype, str):
-        return dtype
-    for text in (getattr(dtype, "name", None), getattr(dtype, "__name__", None), str(dtype)):
-        if isinstance(text, str):
-            return text.rpartition(".")[2]
-    raise TypeError(f"no type of elements: {dtype!r}")
+    """"float32" for "float32", "f4", numpy.float32, numpy.dtype("f4"), torch.float32, jax.numpy.float32."""
+    names = [dtype] if isinstance(dtype, str) else [getattr(dtype, name, None) for name in ("name", "__name__")]
+    text = next((name for name in names if isinstance(name, str)), str(dtype))
+    name = text.rpartition(".")[2].lstrip("<>=|")
+    if name.startswith("bool"):
+        raise ValueError("there are no booleans on the device: those of a file come as uint8, without astype() too")
+    return _CODES.get(name, name)
 
 
 class Source:
@@ -71,7 +77,7 @@ class Source:
 
     __slots__ = ("_fields", "_rows", "_maps", "_damaged", "_parts", "_mixed_rows")
 
-    def __init__(self, **fields: Place) -> None:
+    def __init__(self, /, **fields: Place) -> None:
         if not fields:
             raise ValueError("a source has at least one field: Source(x='file.h5:/x')")
         self._fields = tuple(_Field(name, tuple(_places(name, where))) for name, where in fields.items())
@@ -86,13 +92,15 @@ class Source:
         """The fields' names, in order."""
         return tuple(field.name for field in self._fields)
 
-    def astype(self, **dtypes: Any) -> Source:
+    def astype(self, /, **dtypes: Any) -> Source:
         """With other element types in the batches. The link carries the stored bytes; the device converts. Takes names,
-        NumPy's and torch's types: float16, bfloat16, float32, float64, uint8, int32, int64, or the stored one."""
+        NumPy's codes and types, and torch's: float16, bfloat16, float32, float64, uint8, int32, int64, or the stored
+        one."""
         return self._with({name: {"dtype": _dtype_name(dtype)} for name, dtype in dtypes.items()})
 
-    def scaled(self, **factors: float | tuple[float, float]) -> Source:
-        """With values of value * scale, or value * scale + shift for (scale, shift); computed on the device."""
+    def scaled(self, /, **factors: float | tuple[float, float]) -> Source:
+        """With values of value * scale, or value * scale + shift for (scale, shift); computed on the device. Said again,
+        the last one counts. Whole numbers need astype() too: their scaled values are floats."""
         changes = {}
         for name, factor in factors.items():
             scale, shift = factor if isinstance(factor, tuple) and len(factor) == 2 else (factor, 0.0)
@@ -122,12 +130,12 @@ class Source:
         other._damaged = (whole("limit_rows", limit_rows), str(mask))
         return other
 
-    def rows_along(self, **axes: int) -> Source:
+    def rows_along(self, /, **axes: int) -> Source:
         """The axis of a field's datasets that counts its rows, instead of the first; the others follow in their order."""
         numbers = {name: whole(f"the axis of the rows of '{name}'", axis) for name, axis in axes.items()}
         return self._with({name: {"row_axis": number} for name, number in numbers.items()})
 
-    def region(self, **parts: Mapping[int, slice | range]) -> Source:
+    def region(self, /, **parts: Mapping[int, slice | range]) -> Source:
         """Parts of a field's other axes, by the axis' number in the dataset: region(x={1: slice(0, 32)})."""
         changes = {}
         for name, part in parts.items():
@@ -171,9 +179,9 @@ class Source:
 
     def select(self, rows: Any) -> Source:
         """Only some rows, each once and in the order of their numbers: a slice or range (a step is not possible), a list
-        of these, a list or array of row numbers, or an array of bool."""
+        of these, a list or array of row numbers, or an array of bool, one for each row."""
         ranges = _ranges(rows)
-        return self._only(("ranges", ranges) if ranges is not None else ("rows", _numbers(rows)))
+        return self._only(("ranges", ranges) if ranges is not None else ("rows", *_numbers(rows)))
 
     def where(self, field: str, keep: Callable[[float], bool]) -> Source:
         """Only rows for which `keep` holds of the value of `field`, which has one number in each row. `keep` is called for
@@ -285,12 +293,14 @@ def _is_range(field: str, extent: Any) -> bool:
     raise TypeError(f"a region of '{field}' is {{axis: slice(first, end)}}, not {extent!r}")
 
 
-def _numbers(rows: Any) -> bytes:
+def _numbers(rows: Any) -> tuple[bytes, int | None]:
+    """Numbers of rows, as the extension takes them, and of how many rows an array of bool tells."""
     import numpy
 
     array = numpy.asarray(rows)
-    if array.dtype == bool:
+    told = len(array) if array.dtype == bool and array.ndim == 1 else None
+    if told is not None:
         array = numpy.flatnonzero(array)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu") or (array < 0).any():
         raise ValueError("rows are selected by slices, or by an array of one dimension of row numbers or of bool")
-    return array.astype(numpy.uint64).tobytes()
+    return array.astype(numpy.uint64).tobytes(), told

@@ -52,6 +52,16 @@ def test_random_numbers_of_row_and_epoch_do_not_depend_on_the_transport(make, so
         np.testing.assert_array_equal(labels_of(one.epoch(epoch)), labels_of(two.epoch(epoch)))
 
 
+@pytest.mark.parametrize("order", [ps.Sequential(), ps.Shuffled(seed=9)])
+def test_a_function_is_told_the_epoch_of_the_loop(make, source, labels_of, order):
+    loader = make(of=source.map(lambda block: {"label": np.full(len(block), block.epoch)}, fields=["label"]), order=order)
+    for epoch in (0, 0, 5, 3, 0):
+        assert set(labels_of(loader.epoch(epoch))) == {epoch}
+    next(loader.epoch(3))
+    loader.load_state_dict({**loader.state_dict(), "epoch": 7})
+    assert set(labels_of(loader.epoch(7))) == {7}
+
+
 def test_a_function_may_look_only(make, source, labels_of):
     seen = []
     loader = make(of=source.map(lambda block: seen.append((block.fields, len(block)))))

@@ -48,6 +48,15 @@ def test_an_epoch_goes_on_where_the_one_before_ended_and_so_does_a_resumed_loop(
         make(2, of=ps.mixed([(parts[0], 2), parts[1]], rows=4)).load_state_dict(loader.state_dict())
 
 
+def test_epochs_of_a_mix_may_come_in_any_sequence(make, labels_of, parts):
+    of = ps.mixed(parts, rows=4)
+    expected = {epoch: labels_of(make(2, of=of).epoch(epoch)).tolist() for epoch in (0, 1, 5)}
+    assert expected[0] != expected[1] != expected[5]  # a sequential mix, too, goes on from one epoch to the next
+    loader = make(2, of=of)
+    for epoch in (0, 0, 5, 1, 5, 0):
+        assert labels_of(loader.epoch(epoch)).tolist() == expected[epoch]
+
+
 def test_rows_are_numbered_from_one_source_to_the_next(make, parts):
     loader = make(10, of=ps.mixed(parts))
     batch = next(loader.epoch(0))

@@ -132,6 +132,13 @@ def test_rows_that_cannot_be_selected_are_refused(source, rows):
         source.select(rows)
 
 
+@pytest.mark.parametrize("told", [0, 999, 1001])
+def test_a_mask_of_other_rows_is_refused(make, source, told):
+    with pytest.raises(ValueError, match=f"an array of {told} bool, and the source has (more|fewer) rows"):
+        make(of=source.select(np.zeros(told, bool)))
+    assert make(of=source.where("label", bool).select(np.ones(1000, bool))).rows == 999
+
+
 def test_rows_can_be_selected_by_a_value(make, source, labels_of):
     loader = make(of=source.where("label", lambda label: label % 3 == 0).select(slice(0, 100)))
     assert labels_of(loader.epoch(0)).tolist() == list(range(0, 100, 3))
@@ -198,6 +205,46 @@ def test_steps_are_the_same_for_every_number_of_ranks(make, order):
     assert steps(1) == steps(2) == steps(4)
     with pytest.raises(ValueError, match="shards|divide"):
         make(last="pad", rank=0, world_size=3, shards=4)
+
+
+def test_a_state_that_is_loaded_ends_the_loop_in_progress(make, labels_of):
+    loader = make(order=ps.Shuffled(seed=1))
+    whole = labels_of(loader.epoch(0))
+    loop = loader.epoch(0)
+    next(loop)
+    state = loader.state_dict()
+    next(loop), next(loop)
+    loader.load_state_dict(state)
+    with pytest.raises(ps.PipelineError, match="the loop over epoch 0 ended when .* a state was loaded"):
+        next(loop)
+    np.testing.assert_array_equal(labels_of(loader.epoch(0)), whole[64:])
+
+
+def test_another_epoch_comes_before_the_saved_one(make, labels_of):
+    loader = make(order=ps.Shuffled(seed=1))
+    whole = [labels_of(loader.epoch(epoch)) for epoch in range(3)]
+    loop = loader.epoch(2)
+    next(loop), next(loop)
+    loader.load_state_dict(loader.state_dict())
+    np.testing.assert_array_equal(labels_of(loader.epoch(1)), whole[1])
+    np.testing.assert_array_equal(labels_of(loader.epoch(2)), whole[2][128:])
+    np.testing.assert_array_equal(labels_of(loader.epoch(2)), whole[2])
+
+
+def test_a_state_past_the_end_of_an_epoch_is_refused(make):
+    loader = make()
+    with pytest.raises(ValueError, match="batch 17 of epoch 0, and epochs have 16 batches"):
+        loader.load_state_dict({**loader.state_dict(), "batch": 17})
+
+
+def test_loops_over_the_loader_itself_are_one_epoch_after_another(make, labels_of):
+    loader, other = (make(order=ps.Shuffled(seed=1)) for _ in range(2))
+    for epoch in (0, 1):
+        np.testing.assert_array_equal(labels_of(loader), labels_of(other.epoch(epoch)))
+    assert next(iter(loader)).epoch == 2
+    resumed = make(order=ps.Shuffled(seed=1))
+    resumed.load_state_dict(loader.state_dict())
+    assert [batch.index for batch in resumed] == list(range(1, 16))
 
 
 def test_a_state_can_be_loaded_while_arrays_live(make, labels_of):

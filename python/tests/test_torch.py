@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import h5py
 import numpy as np
 import pytest
 
@@ -33,6 +34,21 @@ def test_types_are_torch_s(make, source, device, dtype):
     label = next(loader.epoch(0)).torch("label")
     assert label.dtype == getattr(torch, dtype)
     assert label.cpu().double().tolist() == list(range(64))
+
+
+@pytest.mark.parametrize("code", ["u2", "u4", "u8"])
+def test_types_that_this_torch_lacks_are_named(make, tmp_path, code):
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["v"] = np.arange(9, dtype=code)
+    name = np.dtype(code).name
+    batch = next(make(of=ps.Source(v=f"{tmp_path}/a.h5:/v")).epoch(0))
+    if hasattr(torch, name):
+        assert batch.torch("v").tolist() == list(range(9))
+    else:
+        with pytest.raises(TypeError, match=f"no {name}, the type of field 'v'.*astype"):
+            batch.torch("v")
+        again = next(make(of=ps.Source(v=f"{tmp_path}/a.h5:/v").astype(v=torch.int64)).epoch(0))
+        assert again.torch("v").tolist() == list(range(9))
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -1,5 +1,7 @@
 """Every value is what h5py reads."""
 
+import os
+
 import h5py
 import numpy as np
 import pytest
@@ -116,6 +118,15 @@ def test_several_files_are_joined_as_people_count(tmp_path):
         assert loader.place_of("v", 10) == (str(tmp_path / "part1.h5"), "/v", 0)
 
 
+def test_fields_and_files_may_have_any_name(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["v"] = np.arange(3)
+    source = ps.Source(self=(os.fsencode(tmp_path / "a.h5"), "/v")).astype(self=float).scaled(self=2)
+    assert repr(source) == f"Source(self={tmp_path}/a.h5:/v as float64)"
+    with ps.Loader(source, device="host") as loader:
+        assert next(loader.epoch(0)).numpy("self").tolist() == [0.0, 2.0, 4.0]
+
+
 def test_names_that_are_not_utf8_are_read(tmp_path):
     path = str(tmp_path / "caf\udce9.h5")  # a byte that is no UTF-8, as os.fsdecode has it
     with h5py.File(tmp_path / "a.h5", "w") as f:
@@ -124,7 +135,7 @@ def test_names_that_are_not_utf8_are_read(tmp_path):
     assert list(read(path, "/v")) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("dtype", ["float32", np.float32, np.dtype("f4")])
+@pytest.mark.parametrize("dtype", ["float32", "f4", "<f4", np.float32, np.dtype("f4"), np.dtype(">f4"), "torch.float32"])
 def test_types_are_converted(make, source, small, dtype):
     loader = make(of=source.astype(image=dtype).scaled(image=(1 / 255, -0.5)))
     with h5py.File(small) as f:
