@@ -30,8 +30,12 @@ pid_t writer_of(std::string_view name, std::string_view target) {
 
 bool is_gone(pid_t process) { return ::kill(process, 0) != 0 && errno == ESRCH; }
 
+descriptor opened(const fs::path& file) {
+  return descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+}
+
 bool is_locked(const fs::path& file) {
-  const descriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const descriptor fd = opened(file);
   return !fd || ::flock(fd.native(), LOCK_EX | LOCK_NB) != 0;
 }
 
@@ -54,6 +58,21 @@ void remove_stale_files(const fs::path& path) noexcept {
   } catch (const std::exception&) {
     // They take space, no more: what is to be written is written all the same.
   }
+}
+
+bool remove_unless_locked(const fs::path& partial) noexcept {
+  const descriptor fd = opened(partial);
+  // Where the file system knows no locks, the number of the process must do.
+  if (fd && ::flock(fd.native(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+  return ::unlink(partial.c_str()) == 0 || errno == ENOENT;
+}
+
+fs::path behind_links(fs::path path) {
+  constexpr int most_links = 40;  // as many as the system follows
+  std::error_code none;
+  for (int links = 0; links < most_links && fs::is_symlink(path, none); ++links)
+    path = path.parent_path() / fs::read_symlink(path, none);
+  return path;
 }
 
 void lock_partial(int fd) noexcept { ::flock(fd, LOCK_SH | LOCK_NB); }

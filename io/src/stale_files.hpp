@@ -11,6 +11,13 @@ std::filesystem::path partial_name(const std::filesystem::path& path);
 /// has locked. (Numbers of processes mean nothing on another machine, or in another container; locks do.)
 void remove_stale_files(const std::filesystem::path& path) noexcept;
 
+/// Removes a partial file of that name, as one left by a killed process that had this one's number, unless somebody has
+/// it locked. Whether it is gone.
+bool remove_unless_locked(const std::filesystem::path& partial) noexcept;
+
+/// The file that is replaced where `path` is written: at the end of symbolic links, which stay.
+std::filesystem::path behind_links(std::filesystem::path path);
+
 /// Marks a partial file as one that is being written, for as long as the descriptor is open.
 void lock_partial(int fd) noexcept;
 

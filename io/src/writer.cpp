@@ -62,6 +62,8 @@ std::size_t chunk_cache_bytes(const std::vector<std::uint64_t>& shape, const std
   return std::clamp<std::size_t>(bytes, std::size_t{1} << 20, std::size_t{64} << 20);
 }
 
+fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
+
 /// fsync of a file or folder; the error of the system, or 0.
 int sync_to_disk(const fs::path& path, int flags) {
   const descriptor opened = open_descriptor(path.c_str(), flags);
@@ -76,6 +78,7 @@ int sync_to_disk(const fs::path& path, int flags) {
 
 struct writer::impl {
   fs::path path;
+  fs::path target;  ///< what it names, past links
   fs::path temporary;
   descriptor lock;  ///< of the temporary file: it is being written
   fault_seam faults;
@@ -123,6 +126,7 @@ struct writer::impl {
   }
 
   void open();
+  void create_temporary();
   void create(std::string_view name, type element, const std::vector<std::uint64_t>& shape,
               const create_options& options);
   void write(const dataset_entry& to, std::uint64_t first, std::uint64_t count, std::span<const std::byte> bytes);
@@ -142,20 +146,13 @@ struct writer::impl {
 
 void writer::impl::open() {
   ask(fault_site::open_file, 0, 0);
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  if (!fs::is_directory(folder))
-    throw failure(fmt::format("there is no folder {}; make it first", folder.string()), ENOENT);
-  if (fs::exists(path) && !fs::is_regular_file(path))
+  target = behind_links(path);
+  if (!fs::is_directory(folder_of(target)))
+    throw failure(fmt::format("there is no folder {}; make it first", folder_of(target).string()), ENOENT);
+  if (fs::exists(target) && !fs::is_regular_file(target))
     throw failure("it is there and no regular file; name another file", EEXIST);
-  // Created by the system first, exclusively: libhdf5's own message would not say why a folder refuses.
-  remove_stale_files(path);
-  temporary = partial_name(path);
-  lock = open_descriptor(temporary.c_str(), O_CREAT | O_TRUNC | O_RDWR, 0666);
-  if (!lock) {
-    const int code = errno;
-    temporary.clear();
-    refuse(code);
-  }
+  remove_stale_files(target);
+  create_temporary();
   lock_partial(lock.native());
   const library_guard guard;
   outcome = {.path = path.native(), .faults = faults, .error = 0};
@@ -164,6 +161,25 @@ void writer::impl::open() {
     file.reset(
         checked(H5Fcreate(temporary.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.native()), "it cannot be created"));
   });
+}
+
+// Created by the system first, exclusively: libhdf5's own message would not say why a folder refuses, and another
+// writer of this process may be at work on the same file.
+void writer::impl::create_temporary() {
+  const fs::path name = partial_name(target);
+  int code = 0;
+  const auto create = [&] {
+    lock = open_descriptor(name.c_str(), O_CREAT | O_EXCL | O_RDWR, 0666);
+    code = lock ? 0 : errno;
+  };
+  create();
+  if (code == EEXIST && remove_unless_locked(name)) create();
+  if (code == EEXIST)
+    throw failure(
+        fmt::format("another writer is at work on it, in {}; wait for that, or name another file", name.string()),
+        code);
+  if (code != 0) refuse(code);
+  temporary = name;
 }
 
 void writer::impl::create(std::string_view name, type element, const std::vector<std::uint64_t>& shape,
@@ -268,12 +284,11 @@ void writer::impl::commit(bool sealed) {
   ask(fault_site::sync_file, 0, 0);
   if (const int code = sync_to_disk(temporary, O_RDONLY)) refuse(code);
   ask(fault_site::rename_file, 0, 0);
-  if (::rename(temporary.c_str(), path.c_str()) != 0) refuse(errno);
+  if (::rename(temporary.c_str(), target.c_str()) != 0) refuse(errno);
   temporary.clear();
   lock.reset();
-  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   // Some file systems do not sync folders; the file itself is safe by then.
-  sync_to_disk(folder, O_RDONLY | O_DIRECTORY);
+  sync_to_disk(folder_of(target), O_RDONLY | O_DIRECTORY);
 }
 
 writer::writer(std::filesystem::path path, fault_seam faults) : impl_(std::make_unique<impl>()) {

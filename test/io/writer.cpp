@@ -208,6 +208,38 @@ BOOST_FIXTURE_TEST_CASE(contradicting_arguments_are_refused, folder) {
   BOOST_CHECK_THROW(io::writer("/dev/null"), io::error);
 }
 
+BOOST_FIXTURE_TEST_CASE(two_at_once_in_a_process_do_not_write_into_each_other, folder) {
+  const fs::path file = path / "a.h5";
+  const std::vector<std::uint16_t> values{1, 2, 3};
+  std::ofstream(path / ("a.h5.partial-" + std::to_string(::getpid()))) << "of a killed process with this number";
+  io::writer first(file);
+  first.create("/x", type::uint16, {3});
+  first.write_rows("/x", 0, 3, bytes_of(values));
+  BOOST_CHECK_EXCEPTION(io::writer second(file), io::error, [](const io::error& e) {
+    return std::string(e.what()).find("another writer") != std::string::npos;
+  });
+  first.commit_sealed();
+  BOOST_TEST(h5py(file, "f['x'][:].tolist()") == "[1, 2, 3]");
+  fs::remove(file.string() + ".txt");
+  BOOST_TEST(files() == 1u);
+  io::writer(file).commit();
+}
+
+BOOST_FIXTURE_TEST_CASE(a_link_stays_and_what_it_names_is_written, folder) {
+  fs::create_directory(path / "far");
+  fs::create_symlink("far/b.h5", path / "middle.h5");
+  fs::create_symlink(path / "middle.h5", path / "link.h5");
+  for (int value : {1, 2}) {
+    io::writer to(path / "link.h5");
+    to.create("/x", type::int32, {1});
+    to.write_rows("/x", 0, 1, std::as_bytes(std::span(&value, 1)));
+    to.commit();
+    BOOST_TEST(h5py(path / "far" / "b.h5", "f['x'][0]") == std::to_string(value));
+  }
+  BOOST_TEST(fs::is_symlink(path / "link.h5"));
+  BOOST_TEST(fs::is_symlink(path / "middle.h5"));
+}
+
 BOOST_AUTO_TEST_CASE(a_seal_tells_every_flipped_byte_without_libhdf5) {
   const folder here;
   const fs::path file = here.path / "sealed.h5", damaged = here.path / "damaged.h5";
