@@ -5,16 +5,22 @@
 #include <penstock/io/attribute.hpp>
 #include <penstock/io/error.hpp>
 #include <penstock/train/error.hpp>
+#include <penstock/train/predictor.hpp>
 
 #include <boost/test/unit_test.hpp>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iomanip>
 #include <iterator>
 #include <sstream>
 #include <stop_token>
+#include <thread>
+#include <vector>
 
 using namespace penstock;
 using penstock::test::small_trainer;
@@ -132,6 +138,17 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_of_another_run_is_refused_with_both_sides) {
   options.stage.seed = 77;
   refused(options, "77", "3");
   refused(small_trainer(64, 2), "128", "64");
+}
+
+BOOST_AUTO_TEST_CASE(one_of_another_precision_goes_on_and_says_so) {
+  const training_file data;
+  training_run(data, small_trainer()).trainer.save(data.path("c.h5"));
+  auto options = small_trainer();
+  options.stage.precision = train::precision::bf16;
+  training_run run(data, options);
+  BOOST_TEST(run.trainer.resume(data.path("c.h5")) == "its matrix products were float32, and this run's are bf16");
+  run.trainer.save(data.path("d.h5"));
+  BOOST_TEST(run.trainer.resume(data.path("d.h5")) == "");
 }
 
 BOOST_AUTO_TEST_CASE(what_is_no_whole_checkpoint_is_refused) {
@@ -255,6 +272,45 @@ BOOST_AUTO_TEST_CASE(other_data_or_another_order_is_refused_with_both_sides_befo
   });
   BOOST_TEST(test::same_bits<float>(run.weights(), before));
   BOOST_TEST(run.trainer.train_epoch(run.planned.training).complete);
+}
+
+BOOST_AUTO_TEST_CASE(one_that_is_replaced_while_it_is_read_is_the_old_one_or_the_new_one) {
+  const training_file data;
+  training_run run(data, small_trainer());
+  run.trainer.normalise_from(run.planned.training);
+  std::vector<std::vector<float>> weights;
+  const std::filesystem::path saved[] = {data.path("0.h5"), data.path("1.h5")}, place = data.path("c.h5");
+  for (const auto& file : saved) {
+    run.trainer.train_epoch(run.planned.training);
+    run.trainer.save(file);
+    weights.push_back(run.weights());
+  }
+  constexpr int reads = 60, moments = 40;
+  std::atomic<int> reading{0}, replaced{0};
+  const auto replace = [&](int which) {
+    std::filesystem::copy_file(saved[which % 2], data.path("next.h5"));
+    std::filesystem::rename(data.path("next.h5"), place);
+  };
+  replace(0);
+  std::thread other([&] {
+    for (int n = 1; n <= reads; ++n) {
+      while (reading < n) std::this_thread::yield();
+      const auto begin = std::chrono::steady_clock::now();
+      while (std::chrono::steady_clock::now() - begin < n % moments * std::chrono::microseconds(50)) {
+      }
+      replace(n);
+      replaced = n;
+    }
+  });
+  for (int n = 1; n <= reads; ++n) {
+    reading = n;
+    BOOST_CHECK_NO_THROW(run.trainer.resume(place));
+    BOOST_TEST((run.trainer.position().epoch == 1u || run.trainer.position().epoch == 2u));
+    BOOST_TEST(test::same_bits<float>(run.weights(), weights[run.trainer.position().epoch - 1]));
+    BOOST_CHECK_NO_THROW(train::options_of(place));
+    while (replaced < n) std::this_thread::yield();
+  }
+  other.join();
 }
 
 BOOST_AUTO_TEST_CASE(a_failing_disk_leaves_the_older_checkpoint) {

@@ -2,6 +2,7 @@
 
 #include "checkpoint_items.hpp"
 #include "checkpoint_text.hpp"
+#include "read_whole.hpp"
 
 #include <penstock/io/attribute.hpp>
 #include <penstock/io/seal.hpp>
@@ -59,9 +60,7 @@ void check_identity(const std::filesystem::path& file, const json& there, const 
                                name, other.contains(name) ? other.at(name).dump() : "missing", value.dump()));
 }
 
-}  // namespace
-
-predictor_options read_model(const std::filesystem::path& file) {
+predictor_options model_in(const std::filesystem::path& file) {
   const json there = read_attributes(file);
   if (!there.contains("hidden") && there.contains("identity"))
     refuse(file, "it holds a model of the user's own, which only that model can use");
@@ -81,7 +80,7 @@ predictor_options read_model(const std::filesystem::path& file) {
   }
 }
 
-class_labels read_labels(const std::filesystem::path& file) {
+class_labels labels_in(const std::filesystem::path& file) {
   const json there = read_attributes(file);
   try {
     return {.names = there.value("class_names", std::vector<std::string>{}),
@@ -91,9 +90,9 @@ class_labels read_labels(const std::filesystem::path& file) {
   }
 }
 
-input_statistics load_weights(const std::filesystem::path& file, const mlp_options& model,
-                              const std::vector<state_item>& items, const item_writer& write) {
-  const predictor_options there = read_model(file);
+input_statistics weights_in(const std::filesystem::path& file, const mlp_options& model,
+                            const std::vector<state_item>& items, const item_writer& write) {
+  const predictor_options there = model_in(file);
   if (!(there.model == model))
     refuse(file, fmt::format("its model is {}, and this one {}", to_text(there.model), to_text(model)));
   try {
@@ -101,6 +100,66 @@ input_statistics load_weights(const std::filesystem::path& file, const mlp_optio
   } catch (const json::exception&) {
     refuse(file, lacks_a_value);
   }
+}
+
+/// What else than the algorithms keeps a resumed run from the bits of the other; empty where nothing does.
+std::string other_precision(const json& there, learner& model, const stage_options& here) {
+  const std::string now(name_of(here.precision)), then = there.value("precision", now);
+  if (model.stage() == nullptr || then == now) return {};
+  return fmt::format("its matrix products were {}, and this run's are {}", then, now);
+}
+
+resumed_run run_in(const std::filesystem::path& file, learner& to, const trainer_options& options) {
+  const json there = read_attributes(file);
+  try {
+    check_identity(file, there, to, options);
+    const train::progress progress{.steps = count_of(there.at("steps")),
+                                   .skipped = count_of(there.at("skipped")),
+                                   .loss_scale = there.at("loss_scale"),
+                                   .clean_steps = count_of(there.at("clean_steps"))};
+    const std::uint64_t next_row = count_of(there.at("next_row"));
+    if (next_row % options.stage.rows != 0)
+      refuse(file, fmt::format("it stands at row {} of an epoch, which is no multiple of batches of {} rows", next_row,
+                               options.stage.rows));
+    const position at{.epoch = count_of(there.at("epoch")),
+                      .next_batch = next_row / options.stage.rows,
+                      .training = metrics_of(there.at("training")),
+                      .last = there.contains("last") ? metrics_of(there.at("last")) : metrics{},
+                      .judged = there.contains("judged") ? judged_of(there.at("judged")) : judged_epochs{},
+                      .source = there.at("source")};
+    const input_statistics statistics =
+        read_items(file, there, to.state(), to.stage() != nullptr ? options.stage.model.inputs : 0,
+                   [&](const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes) {
+                     to.write_state(item, offset, from, bytes);
+                   });
+    to.set_normalisation(statistics);
+    to.set_progress(progress);
+    std::string difference = other_precision(there, to, options.stage);
+    const std::string algorithms = to.set_algorithms(there.value("algorithms", std::string()));
+    if (!difference.empty() && !algorithms.empty()) difference += "; ";
+    return {at, difference + algorithms};
+  } catch (const json::exception&) {
+    refuse(file, lacks_a_value);
+  }
+}
+
+}  // namespace
+
+predictor_options read_model(const std::filesystem::path& file) {
+  return read_whole(file, [&] { return model_in(file); });
+}
+
+class_labels read_labels(const std::filesystem::path& file) {
+  return read_whole(file, [&] { return labels_in(file); });
+}
+
+input_statistics load_weights(const std::filesystem::path& file, const mlp_options& model,
+                              const std::vector<state_item>& items, const item_writer& write) {
+  return read_whole(file, [&] { return weights_in(file, model, items, write); });
+}
+
+resumed_run load_checkpoint(const std::filesystem::path& file, learner& to, const trainer_options& options) {
+  return read_whole(file, [&] { return run_in(file, to, options); });
 }
 
 void save_checkpoint(const std::filesystem::path& file, learner& from, const trainer_options& options,
@@ -130,37 +189,6 @@ void save_checkpoint(const std::filesystem::path& file, learner& from, const tra
   to.attribute("/", attribute_name, text);
   to.attribute("/", checksum_name, checksum_of(std::as_bytes(std::span(text))));
   to.commit_sealed();
-}
-
-resumed_run load_checkpoint(const std::filesystem::path& file, learner& to, const trainer_options& options) {
-  const json there = read_attributes(file);
-  try {
-    check_identity(file, there, to, options);
-    const train::progress progress{.steps = count_of(there.at("steps")),
-                                   .skipped = count_of(there.at("skipped")),
-                                   .loss_scale = there.at("loss_scale"),
-                                   .clean_steps = count_of(there.at("clean_steps"))};
-    const std::uint64_t next_row = count_of(there.at("next_row"));
-    if (next_row % options.stage.rows != 0)
-      refuse(file, fmt::format("it stands at row {} of an epoch, which is no multiple of batches of {} rows", next_row,
-                               options.stage.rows));
-    const position at{.epoch = count_of(there.at("epoch")),
-                      .next_batch = next_row / options.stage.rows,
-                      .training = metrics_of(there.at("training")),
-                      .last = there.contains("last") ? metrics_of(there.at("last")) : metrics{},
-                      .judged = there.contains("judged") ? judged_of(there.at("judged")) : judged_epochs{},
-                      .source = there.at("source")};
-    const input_statistics statistics =
-        read_items(file, there, to.state(), to.stage() != nullptr ? options.stage.model.inputs : 0,
-                   [&](const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes) {
-                     to.write_state(item, offset, from, bytes);
-                   });
-    to.set_normalisation(statistics);
-    to.set_progress(progress);
-    return {at, to.set_algorithms(there.value("algorithms", std::string()))};
-  } catch (const json::exception&) {
-    refuse(file, lacks_a_value);
-  }
 }
 
 }  // namespace penstock::train

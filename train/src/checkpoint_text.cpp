@@ -62,6 +62,7 @@ json description_of(const stage_options& s) {
            {"layer_norm", s.model.layer_norm},
            {"dropout", s.model.dropout},
            {"compute", std::string(name_of(s.compute))},
+           {"precision", std::string(name_of(s.precision))},
            {"loss", std::string(name_of(s.loss))}};
   if (const pair_options& pair = s.model.pair; pair.join != join::none)
     all["pair"] = {{"join", std::string(name_of(pair.join))},

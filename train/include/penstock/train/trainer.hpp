@@ -111,7 +111,7 @@ class trainer {
   /// Goes on from a checkpoint as if it had never stopped. Throws io::error, and train::error that names both sides
   /// where the checkpoint is of another model, optimizer, seed or step size, or is damaged (it carries checksums);
   /// nothing is changed then. Gives why it will not have the bits of the run that was not stopped, in a sentence:
-  /// another device or another version of its library, which chooses other algorithms. Empty: it will.
+  /// another precision, another device or another version of its library, with other algorithms. Empty: it will.
   std::string resume(const std::filesystem::path& file);
 
   const trainer_options& options() const noexcept { return options_; }
