@@ -16,7 +16,8 @@ using namespace penstock;
 namespace {
 
 constexpr std::size_t classes = 10;
-constexpr std::size_t batches = 4;  // that take turns
+// Batches take turns, more of them than the device's cache holds: rows of a dataset are not in it either.
+constexpr std::size_t least_batches = 4, least_bytes = std::size_t{128} << 20;
 constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
 
 struct settings {
@@ -38,20 +39,25 @@ train::stage_options options_of(const settings& s) {
           .workspace_bytes = workspace_bytes};
 }
 
+std::size_t batches_of(const settings& s) {
+  return std::max(least_batches, least_bytes / (s.rows * s.inputs * sizeof(float)));
+}
+
 class steps {
  public:
   explicit steps(const settings& s)
       : rows_(s.rows),
-        data_(batches * s.rows, s.inputs, classes),
+        batches_(batches_of(s)),
+        data_(batches_ * s.rows, s.inputs, classes),
         on_(gpu::device::all().front(), options_of(s), data_) {}
 
   void run(std::size_t count) {
-    for (std::size_t n = 0; n < count; ++n) on_.step(n % batches * rows_, rows_, rows_, 1e-3);
+    for (std::size_t n = 0; n < count; ++n) on_.step(n % batches_ * rows_, rows_, rows_, 1e-3);
     on_.stage.progress();
   }
 
  private:
-  std::size_t rows_;
+  std::size_t rows_, batches_;
   test::rows_of<float> data_;
   test::device_stage<float> on_;
 };
