@@ -14,12 +14,14 @@ namespace penstock::pipeline {
 bool conductor::copy_blocks(std::uint64_t came_out) {
   const std::uint64_t before = arrived_;
   auto now = arrived_ < came_out ? clock::now() : clock::time_point();
-  for (; arrived_ < came_out; ++arrived_) {
+  while (arrived_ < came_out) {
+    std::uint64_t blocks = 1;
     if (!host_ && on_.sizes.image_bytes) {  // on the host a slot is its own image
       if (!images_.has_free()) break;
-      now = copy_image(arrived_, now);
+      blocks = side_by_side(arrived_, came_out);
+      now = copy_images(arrived_, blocks, now);
     }
-    current_->times.set(arrived_, current_->times.of().arrived(), now);
+    for (; blocks > 0; --blocks, ++arrived_) current_->times.set(arrived_, current_->times.of().arrived(), now);
   }
   if (host_ || arrived_ == before) return arrived_ != before;
   if (on_.sizes.image_bytes) images_filled_.record(copy_, arrived_);
@@ -27,17 +29,31 @@ bool conductor::copy_blocks(std::uint64_t came_out) {
   return true;
 }
 
-clock::time_point conductor::copy_image(std::uint64_t block, clock::time_point start) {
-  doing_ = {.stage = "copy", .is_block = true, .block = block, .rows = {}};
+/// How many of the blocks [first, end) go in one copy: as many as come and go together, and lie side by side in slots
+/// and in free images.
+std::uint64_t conductor::side_by_side(std::uint64_t first, std::uint64_t end) const {
+  if (slots_.slot_bytes() != images_.slot_bytes()) return 1;
+  const std::uint64_t together = on_.sizes.piece_rows / on_.sizes.block_rows;
+  return std::min({together, end - first, images_.slots() - images_.in_use(), slots_.slots() - first % slots_.slots(),
+                   images_.slots() - first % images_.slots()});
+}
+
+/// Issues the copy of `blocks` images that lie side by side. An image's use has the number of its block.
+clock::time_point conductor::copy_images(std::uint64_t first, std::uint64_t blocks, clock::time_point start) {
+  doing_ = {.stage = "copy", .is_block = true, .block = first, .rows = {}};
   const gpu::range profiled("copy");
-  const std::uint64_t use = images_.take();
+  std::uint64_t rows = 0;
+  for (std::uint64_t block = first; block < first + blocks; ++block) {
+    images_.take();
+    rows += current_->plan.block(block).rows;
+  }
   count_.images_in_use.see(images_.in_use());
-  if (use >= images_.slots()) images_used_.hold(copy_, use + 1 - images_.slots());
-  gpu::copy(copy_, images_.at(use), slots_.at(block), images_.slot_bytes());
+  const std::uint64_t uses = images_.taken();
+  if (uses > images_.slots()) images_used_.hold(copy_, uses - images_.slots());
+  gpu::copy(copy_, images_.at(first), slots_.at(first), blocks * images_.slot_bytes());
   const auto end = clock::now();
-  count_.copy.add(end - start, on_.sizes.image_bytes, has_straight_ ? 0 : 1);
-  const block_place place = current_->plan.block(block);
-  note(trace_log::track::device, "copy", start, end, block, place.rows, place.epoch);
+  count_.copy.add(end - start, blocks * on_.sizes.image_bytes, has_straight_ ? 0 : blocks);
+  note(trace_log::track::device, "copy", start, end, first, rows, current_->plan.block(first).epoch);
   return end;
 }
 

@@ -82,11 +82,17 @@ void lay_out(const wiring& w, const transport_task& task, geometry& g) {
   g.slot_bytes = end;
 }
 
-/// Rows that are given back cost the consumer's thread an event for each step, and those that are handed out a wait:
-/// where it launches small kernels, one after another, it has no time for many.
+/// Blocks whose rows come and go together. Rows that are given back cost the consumer's thread an event for each step,
+/// and those that are handed out a wait, and what is drawn for it a launch that its own must wait for: where it
+/// launches small kernels, one after another, it has no time for many.
 std::uint64_t step_blocks(std::size_t batch_rows, std::size_t block_rows) {
   constexpr std::size_t many_batches = 8, blocks = 4;
   return batch_rows * many_batches <= block_rows ? blocks : 1;
+}
+
+/// Rows need no place of their own, of one block, between what draws them and the ring.
+bool comes_out_finished(const wiring& w) {
+  return std::all_of(w.device.begin(), w.device.end(), [](const device_field& f) { return f.in_ring; });
 }
 
 candidate make_candidate(const wiring& w, const transport_task& task, std::size_t block_rows, std::size_t threads,
@@ -140,7 +146,10 @@ geometry take(const candidate& c, const wiring& w, const transport_task& task, s
   g.quantum_rows =
       std::max<std::uint64_t>(std::min(g.quantum_rows, spare / task.batch_rows * task.batch_rows), task.batch_rows);
   g.watchful = !task.host && task.processors >= g.threads + spare_processors;
-  g.whole_pieces = !task.host && spare >= g.quantum_rows + g.block_rows;
+  g.piece_rows = g.block_rows;
+  const std::uint64_t together = step_blocks(task.batch_rows, g.block_rows) * g.block_rows;
+  if (!task.host && task.pooled && comes_out_finished(w) && spare >= g.quantum_rows + together) g.piece_rows = together;
+  g.whole_pieces = !task.host && spare >= g.quantum_rows + g.piece_rows;
   for (const std::size_t field : w.batch)
     g.ledger.add(kind::device, ring_item(w.device[field]), ring_rows * w.device[field].row_bytes(),
                  fmt::format("{} rows of {}", ring_rows, format_bytes(w.device[field].row_bytes())));

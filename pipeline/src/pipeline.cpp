@@ -54,8 +54,9 @@ std::shared_ptr<batch_lease> pipeline::impl::begin_run(std::uint64_t first, std:
     throw std::invalid_argument(
         fmt::format("the consumer's stream is on {}, the pipeline on {}", stream.device().name(), on->device().name()));
   const batch_options& batches = on->parts->batch;
-  const schedule what(on->rows, {on->sizes.block_rows, batches.rows, on->sizes.ring_rows, batches.last}, first, epochs,
-                      options.first_batch);
+  const schedule what(on->rows,
+                      {on->sizes.block_rows, batches.rows, on->sizes.ring_rows, batches.last, on->sizes.piece_rows},
+                      first, epochs, options.first_batch);
   auto next = std::make_shared<epoch_run>(*on, what);
   lease = std::make_shared<batch_lease>(on, next, count, trace.get(), stream, options.while_waiting);
   running = true;

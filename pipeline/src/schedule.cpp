@@ -100,7 +100,7 @@ piece schedule::piece_at(std::uint64_t at, std::uint64_t limit) const noexcept {
     p.window_first = std::max(in_epoch * sizes_.block_rows, epoch == 0 ? start_ : 0);
     end = std::min((in_epoch + 1) * sizes_.block_rows, epoch_rows_);
   }
-  p.rows = std::min({room, end - p.first, sizes_.block_rows});
+  p.rows = std::min({room, end - p.first, std::max(sizes_.block_rows, sizes_.piece_rows)});
   p.blocks_done = p.first + p.rows == end ? p.blocks_needed : p.first_block;
   return p;
 }

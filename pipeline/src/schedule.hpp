@@ -39,6 +39,7 @@ class schedule {
     std::uint64_t batch_rows = 1;
     std::uint64_t ring_rows = 1;
     last_batch last = last_batch::keep;
+    std::uint64_t piece_rows = 0;  ///< of a piece that is drawn from a pool, at most; as block_rows where that is more
   };
 
   schedule(const order& rows, const sizes& how, std::uint64_t first_epoch, std::uint64_t epochs,
@@ -53,7 +54,7 @@ class schedule {
   std::uint64_t ring_position(const block_place& block) const noexcept;
 
   /// The piece at ring position `at` (< end()): as long as possible up to `limit`, its window or block, the ring's wrap
-  /// and block_rows.
+  /// and the rows of a piece.
   piece piece_at(std::uint64_t at, std::uint64_t limit) const noexcept;
 
   struct batch_place {

@@ -175,6 +175,26 @@ BOOST_AUTO_TEST_CASE(rows_of_small_batches_are_given_back_in_steps_of_four_block
   BOOST_TEST(blocks_in_a_step(2 * block_rows) == 2.0);
 }
 
+BOOST_AUTO_TEST_CASE(rows_of_small_batches_come_out_of_a_pool_four_blocks_at_a_time_where_the_ring_has_room) {
+  const auto blocks = [](bool host, bool pooled, std::size_t batch_rows, const pp::wiring& w,
+                         std::size_t device_bytes) {
+    pp::transport_task t = task(host, pooled);
+    t.batch_rows = batch_rows;
+    const pp::geometry g = pp::plan_geometry(w, t, {.device_bytes = device_bytes}, {});
+    return static_cast<double>(g.piece_rows) / static_cast<double>(g.block_rows);
+  };
+  BOOST_TEST(blocks(false, true, 8, two_fields(), 1_GiB) == 4);
+  BOOST_TEST(blocks(false, true, 256, two_fields(), 1_GiB) == 1);
+  BOOST_TEST(blocks(false, false, 8, two_fields(), 1_GiB) == 1);
+  BOOST_TEST(blocks(true, true, 8, two_fields(), 1_GiB) == 1);
+  // A field that a transform still works on has a place of one block.
+  pp::wiring unfinished = two_fields();
+  unfinished.device[1].in_ring = false;
+  BOOST_TEST(blocks(false, true, 8, unfinished, 1_GiB) == 1);
+  const pp::geometry tight = pp::smallest_geometry(two_fields(), task(false, true));
+  BOOST_TEST(tight.piece_rows == tight.block_rows);
+}
+
 BOOST_AUTO_TEST_CASE(decoding_takes_all_processors_for_a_device_and_for_the_host) {
   pp::transport_task t = task(false, false);
   t.processors = 16;

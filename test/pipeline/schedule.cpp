@@ -50,6 +50,7 @@ BOOST_AUTO_TEST_CASE(every_position_comes_out_once_in_order_from_blocks_that_hol
     sizes.batch_rows = 1 + random() % 40;
     sizes.ring_rows = sizes.batch_rows * (2 + random() % 4);
     sizes.last = static_cast<pp::last_batch>(random() % 3);
+    sizes.piece_rows = random() % 2 ? 0 : 1 + random() % 200;
     const std::uint64_t per_epoch = pp::schedule::batches_per_epoch(order, sizes.batch_rows, sizes.last);
     const std::uint64_t skip = per_epoch ? random() % per_epoch : 0;
     const pp::schedule plan(order, sizes, 5, epochs, skip);
