@@ -4,6 +4,7 @@
 #include <penstock/handle.hpp>
 
 #include <filesystem>
+#include <string>
 
 namespace penstock::io {
 
@@ -18,6 +19,9 @@ using descriptor = handle<descriptor_traits>;
 
 /// open(), past signals: network file systems let these interrupt it. Empty, with errno, where it fails.
 descriptor open_descriptor(const char* path, int flags, unsigned mode = 0) noexcept;
+
+/// Why a file could not be opened for reading, from errno, and what helps.
+std::string not_opened(int code);
 
 /// Lets the seam refuse that a file is opened. Throws failure.
 void ask_to_open(const fault_seam& faults, const std::filesystem::path& path);

@@ -14,19 +14,6 @@
 namespace penstock::io {
 namespace {
 
-std::string_view open_hint(int code) {
-  switch (code) {
-    case ENOENT: return "there is no such file; check the path";
-    case EACCES: return "no permission to read it; check its mode and its folders'";
-    case ENOTDIR: return "a part of its path is no folder; check the path";
-    case ELOOP: return "its symbolic links lead in a circle";
-    case EMFILE:
-    case ENFILE: return "too many files are open; raise the limit (ulimit -n) or hold fewer open";
-    case ENAMETOOLONG: return "its path is too long";
-    default: return {};
-  }
-}
-
 struct known_format {
   std::string_view magic, name;
 };
@@ -63,8 +50,7 @@ descriptor open_regular(const std::filesystem::path& path) {
   descriptor fd = open_descriptor(path.c_str(), O_RDONLY | O_NONBLOCK);
   if (!fd) {
     const int code = errno;
-    const auto hint = open_hint(code);
-    throw failure(hint.empty() ? fmt::format("it cannot be opened: {}", std::strerror(code)) : std::string(hint), code);
+    throw failure(not_opened(code), code);
   }
   struct stat status {};
   if (::fstat(fd.native(), &status) != 0) throw failure("its size cannot be read", errno);

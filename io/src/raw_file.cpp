@@ -33,8 +33,11 @@ file_identity identity_of(int fd) {
 raw_file::raw_file(std::filesystem::path path, const file_identity& expected, fault_seam faults, caching how)
     : path_(std::move(path)), faults_(std::move(faults)) {
   ask_to_open(faults_, path_);
-  fd_ = open_descriptor(path_.c_str(), O_RDONLY);
-  if (!fd_) throw failure(fmt::format("it cannot be opened: {}", std::strerror(errno)), errno);
+  fd_ = open_descriptor(path_.c_str(), O_RDONLY | O_NONBLOCK);  // it may have become a pipe
+  if (!fd_) {
+    const int code = errno;
+    throw failure(not_opened(code), code);
+  }
   const auto found = identity_of(fd_.native());
   if (found != expected) throw failure("it was changed or replaced while it was being read; open it anew", ESTALE);
   bytes_ = found.bytes;

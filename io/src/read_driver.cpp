@@ -51,7 +51,7 @@ noting_file& behind(void* handle) { return *static_cast<file_handle*>(handle)->f
 H5FD_t* open_file(const char* name, unsigned flags, hid_t access, haddr_t) {
   if (flags & (H5F_ACC_RDWR | H5F_ACC_CREAT | H5F_ACC_TRUNC)) return nullptr;
   auto file = std::make_unique<noting_file>();
-  if (!file->open(name, O_RDONLY)) return nullptr;
+  if (!file->open(name, O_RDONLY | O_NONBLOCK)) return nullptr;  // it may have become a pipe
   if (const auto* info = static_cast<const driver_info*>(H5Pget_driver_info(access)); info && info->faults) {
     file->path = name;
     file->faults = *info->faults;

@@ -9,6 +9,8 @@
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <optional>
 
@@ -164,6 +166,15 @@ BOOST_DATA_TEST_CASE(a_file_replaced_while_a_pipeline_reads_it_is_read_as_it_was
   try_change(name, "replaced", replace, [](const outcome& how) {
     return how.name == "right rows" || (is_read_error(how) && how.says("replaced"));
   });
+}
+
+BOOST_DATA_TEST_CASE(a_file_that_became_a_pipe_holds_nobody_up, every_device, name) {
+  const small_file file(file_rows, chunk_rows, 1);
+  auto pipeline = build(file, name, pp::damage_policy::stop);
+  fs::remove(file.path());
+  BOOST_TEST_REQUIRE(::mkfifo(file.path().c_str(), 0600) == 0);
+  const outcome how = outcome_of([&] { return epoch(pipeline); });
+  BOOST_TEST((is_read_error(how) && how.says("replaced")), how.name);
 }
 
 BOOST_DATA_TEST_CASE(a_damaged_chunk_is_never_replaced_silently_whatever_the_policy, every_device, name) {
