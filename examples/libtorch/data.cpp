@@ -24,6 +24,12 @@ std::vector<io::location> in_all_files(const libtorch_options& o, const std::str
   return all;
 }
 
+void refuse_without_rows(const io::row_reader& inputs) {
+  if (inputs.rows() > 0) return;
+  const io::location& first = inputs.segments().front().where;
+  throw std::invalid_argument(first.file.string() + ":" + first.dataset + ": it holds no rows; name another dataset");
+}
+
 [[noreturn]] void refuse_label(const pipeline::pipeline& labels, std::uint64_t row, double label, double most) {
   const auto place = labels.place_of("y", row).value_or(pipeline::row_place{});
   std::ostringstream sentence;
@@ -63,10 +69,15 @@ libtorch_data::libtorch_data(const libtorch_options& o) {
                             in_all_files(o, o.test_y.empty() ? "/test/labels" : o.test_y)};
 
   const io::row_reader inputs(training.x);
+  refuse_without_rows(inputs);
   row_shape = inputs.row_shape();
   scale = o.scale.value_or(inputs.element().element == penstock::type::uint8 ? 1.0 / 255 : 1.0);
-  if (testing && io::row_reader(testing->x).row_shape() != row_shape)
-    throw std::invalid_argument("the rows of the test inputs have another shape than those of the training inputs");
+  if (testing) {
+    const io::row_reader test_inputs(testing->x);
+    refuse_without_rows(test_inputs);
+    if (test_inputs.row_shape() != row_shape)
+      throw std::invalid_argument("the rows of the test inputs have another shape than those of the training inputs");
+  }
 
   constexpr double most_classes = 65536;
   const double most = (o.classes != 0 ? static_cast<double>(o.classes) : most_classes) - 1;

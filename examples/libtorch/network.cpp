@@ -16,12 +16,16 @@ nn::Sequential convolutional_network(const image_shape& shape, std::int64_t widt
   };
   const auto pooling = [] { return nn::MaxPool2d(nn::MaxPool2dOptions(2).ceil_mode(true)); };
   const auto pooled = [](std::int64_t extent) { return (extent + 1) / 2; };
+  const std::int64_t halves = pooled(shape.height) * pooled(shape.width);
   const std::int64_t places = pooled(pooled(shape.height)) * pooled(pooled(shape.width));
   constexpr std::int64_t hidden = 128;
-  const auto norm = [](std::int64_t channels) { return nn::BatchNorm2d(channels); };
+  // Images of one value are not normalised: a last batch of one row would have no variance, which torch refuses.
+  const auto norm = [](std::int64_t channels, std::int64_t values) {
+    return values > 1 ? nn::AnyModule(nn::BatchNorm2d(channels)) : nn::AnyModule(nn::Identity());
+  };
   // Pooled before the normalisation and the ReLU, which have a quarter of the work then.
-  return nn::Sequential(convolution(shape.channels, width), pooling(), norm(width), nn::ReLU(),  //
-                        convolution(width, 2 * width), pooling(), norm(2 * width), nn::ReLU(),   //
+  return nn::Sequential(convolution(shape.channels, width), pooling(), norm(width, halves), nn::ReLU(),  //
+                        convolution(width, 2 * width), pooling(), norm(2 * width, places), nn::ReLU(),   //
                         nn::Flatten(), nn::Linear(2 * width * places, hidden), nn::ReLU(), nn::Linear(hidden, classes));
 }
 

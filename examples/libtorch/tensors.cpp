@@ -2,6 +2,7 @@
 
 #include <ATen/DLConvertor.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace examples {
@@ -20,6 +21,8 @@ image_shape::image_shape(const std::vector<std::uint64_t>& row_shape, bool last)
         "the inputs have " + std::to_string(axes) +
         " axes beside their rows; images have [height, width], [channels, height, width], or [values], and "
         "--channels-last is for [height, width, channels]");
+  if (std::find(row_shape.begin(), row_shape.end(), 0U) != row_shape.end())
+    throw std::invalid_argument("the rows of the inputs hold no values: one of their extents is 0");
   const auto extent = [&](std::size_t axis) { return static_cast<std::int64_t>(row_shape[axis]); };
   width = extent(last ? 1 : axes - 1);
   if (axes > 1) height = extent(last ? 0 : axes - 2);

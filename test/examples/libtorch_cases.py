@@ -91,6 +91,24 @@ class libtorch(program_case):
         done = self.train(path, "--x", "/x", "--y", "/y", "--device", "host", expect=1)
         self.assert_one_line(done, "the loss is not finite")
 
+    def test_a_last_batch_of_one_small_row_is_trained_on(self):
+        random = numpy.random.default_rng(1)
+        x = random.random((201, 4), dtype="f4")
+        path = self.write(x=x, one=x[:, :1], y=numpy.arange(201) % 2)
+        for x in ("/x", "/one"):
+            how = ("--x", x, "--y", "/y", "--batch-rows", 100, "--epochs", 1, "--device", "host")
+            self.assertEqual(len(self.results_of(path, *how)["epochs"]), 1)
+
+    def test_inputs_without_rows_or_values_are_named(self):
+        empty, nothing = numpy.zeros((0, 4, 4), "f4"), numpy.zeros((20, 4, 0), "f4")
+        rows = {"x": numpy.zeros((20, 4, 4), "f4"), "y": numpy.arange(20) % 2}
+        path = self.write(empty=empty, labels=numpy.zeros(0, "i8"), nothing=nothing, **rows)
+        host = ("--device", "host")
+        self.assert_one_line(self.train(path, "--x", "/empty", "--y", "/labels", *host, expect=2), "/empty", "no rows")
+        self.assert_one_line(self.train(path, "--x", "/nothing", "--y", "/y", *host, expect=2), "hold no values")
+        tested = ("--x", "/x", "--y", "/y", "--test-x", "/empty", "--test-y", "/labels")
+        self.assert_one_line(self.train(path, *tested, *host, expect=2), "/empty", "no rows")
+
     def test_wrong_use_is_refused(self):
         path = self.write(x=numpy.zeros((20, 2, 2, 2, 2), "f4"), y=numpy.zeros(20, "i4"))
         rows = (path, "--x", "/x", "--y", "/y", "--device", "host")
