@@ -9,6 +9,7 @@ import subprocess
 import time
 
 import h5py
+import numpy
 
 from program_case import program_case, programs
 
@@ -49,6 +50,20 @@ class train_runs(program_case):
         again = self.run_program("penstock-train", *self.arguments(data, parts, "--epochs", 4, "--resume"))
         self.assertEqual(again.stdout.splitlines()[-1], undisturbed.stdout.splitlines()[-1])
         self.assert_same_state(whole, parts)
+
+    def test_other_weights_of_rows_are_refused(self):
+        data, state = self.make_rows(), self.folder / "state.h5"
+        with h5py.File(data, "a") as file:
+            for name, weight in {"w1": 1, "w2": 2}.items():
+                file[name] = numpy.full(5000, weight, "f4")
+        first = ["--weights", "/w1"]
+        self.run_program("penstock-train", *self.arguments(data, state, "--epochs", 1, *first))
+        go_on = self.arguments(data, state, "--epochs", 2, "--resume")
+        for damaged in [], ["--damaged", "skip:5"]:
+            for other in ["--weights", "/w2"], []:
+                done = self.run_program("penstock-train", *go_on, *other, *damaged, expect=1)
+                self.assert_one_line(done, "/label with rows.h5:/w1,", *other[1:])
+        self.run_program("penstock-train", *go_on, *first, *damaged)
 
     def check_signal(self, number):
         data, whole, stopped = self.make_rows(rows=20000), self.folder / "whole.h5", self.folder / "stopped.h5"
