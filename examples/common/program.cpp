@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <penstock/bytes.hpp>
 #include <penstock/error.hpp>
+#include <penstock/utf8.hpp>
 
 #include <cerrno>
 #include <charconv>
@@ -89,6 +90,14 @@ std::error_code put(const std::filesystem::path& file, std::string_view text, in
   }
   if (::close(descriptor) != 0 && errno != EINTR && !failure) failure = last();
   return failure;
+}
+
+/// JSON is UTF-8, and texts may hold any bytes.
+nlohmann::json with_utf8(nlohmann::json value) {
+  if (value.is_structured())
+    for (auto& inner : value) inner = with_utf8(std::move(inner));
+  if (value.is_string()) value = penstock::as_utf8(value.get_ref<const std::string&>());
+  return value;
 }
 
 bool is_limited(__rlimit_resource_t what) {
@@ -211,6 +220,8 @@ void append_text(const std::string& path, std::string_view line) {
     throw std::runtime_error(fmt::format("{}: a line could not be written ({})", path, failure.message()));
 }
 
-void write_json(const std::string& path, const nlohmann::json& value) { write_text(path, value.dump(2) + '\n'); }
+void write_json(const std::string& path, const nlohmann::json& value) {
+  write_text(path, with_utf8(value).dump(2) + '\n');
+}
 
 }  // namespace examples

@@ -52,7 +52,7 @@ struct named_file {
 void check_apart(const std::vector<named_file>& files);
 
 /// Writes `text`, or `value`, to `path`, which holds all of it or is left as it was. A pipe or device is written to.
-/// Throws with the system's cause.
+/// JSON's texts may hold any bytes: those that are no UTF-8 become \xNN. Throws with the system's cause.
 void write_text(const std::string& path, std::string_view text);
 /// Adds `line` to the file `path`; throws with the system's cause.
 void append_text(const std::string& path, std::string_view line);

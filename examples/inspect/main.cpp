@@ -6,14 +6,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -63,36 +61,6 @@ nlohmann::json describe(const io::dataset_info& d, const options& o) {
   return entry;
 }
 
-/// Bytes of the character that `text` starts with; 0 where it is no UTF-8 (RFC 3629).
-std::size_t character_bytes(std::string_view text) {
-  const auto byte = [&](std::size_t n) { return n < text.size() ? static_cast<unsigned char>(text[n]) : 0u; };
-  const unsigned first = byte(0), second = byte(1);
-  if (first < 0x80) return 1;
-  const std::size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  // Not the longer forms of shorter characters, surrogates, or what lies past the last one.
-  const unsigned least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
-  const unsigned most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
-  if (first < 0xc2 || first > 0xf4 || second < least || second > most) return 0;
-  for (std::size_t n = 2; n < bytes; ++n)
-    if ((byte(n) & 0xc0) != 0x80) return 0;
-  return bytes;
-}
-
-/// JSON is UTF-8; names in HDF5 files may hold any bytes. One that is none becomes \xNN, so that names stay apart.
-nlohmann::json as_utf8(nlohmann::json value) {
-  if (value.is_structured())
-    for (auto& inner : value) inner = as_utf8(std::move(inner));
-  if (!value.is_string()) return value;
-  std::string text;
-  for (std::string_view rest = value.get_ref<const std::string&>(); !rest.empty();) {
-    const auto bytes = character_bytes(rest);
-    text +=
-        bytes > 0 ? std::string(rest.substr(0, bytes)) : fmt::format("\\x{:02x}", static_cast<unsigned char>(rest[0]));
-    rest.remove_prefix(std::max<std::size_t>(bytes, 1));
-  }
-  return text;
-}
-
 void inspect(const options& o) {
   if (o.digest && o.json.empty())
     throw std::invalid_argument("--digest goes with --json FILE, where the digests are written");
@@ -105,7 +73,7 @@ void inspect(const options& o) {
   std::fflush(stdout);  // digests take their time
   auto entries = nlohmann::json::array();
   for (const auto& d : datasets) entries.push_back(describe(d, o));
-  examples::write_json(o.json, as_utf8({{"datasets", std::move(entries)}}));
+  examples::write_json(o.json, {{"datasets", std::move(entries)}});
 }
 
 }  // namespace

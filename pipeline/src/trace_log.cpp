@@ -1,5 +1,7 @@
 #include "trace_log.hpp"
 
+#include <penstock/utf8.hpp>
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -76,7 +78,7 @@ void trace_log::write(std::ostream& out) const {
         << nlohmann::json{{"ph", "X"},
                           {"pid", process},
                           {"tid", r->thread},
-                          {"name", r->what.name},
+                          {"name", as_utf8(r->what.name)},
                           {"ts", microseconds(r->what.begin - zero_)},
                           {"dur", microseconds(r->what.end - r->what.begin)},
                           {"args", {{"block", r->what.block}, {"rows", r->what.rows}, {"epoch", r->what.epoch}}}};

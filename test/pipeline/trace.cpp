@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -126,6 +127,18 @@ BOOST_AUTO_TEST_CASE(what_is_not_traced_or_cannot_be_written_is_an_error) {
   BOOST_CHECK_EXCEPTION(traced.write_trace("/no such folder/trace.json"), pp::error, [](const pp::error& e) {
     return std::string(e.what()).find("/no such folder/trace.json") != std::string::npos;
   });
+}
+
+BOOST_AUTO_TEST_CASE(a_trace_takes_names_of_any_bytes) {
+  const small_file file(100);
+  auto pipeline = (pp::read(file.plain()) | pp::transform_host({.name = "\"caf\xe9\"\n"}, [](const pp::block&) {}) |
+                   pp::batched({.rows = 50}) | pp::traced())
+                      .build(gpu::device::host(), small);
+  penstock::test::consume(pipeline, 0, 1);
+  const written file_of_trace;
+  pipeline.write_trace(file_of_trace.path);
+  const auto spans = spans_of(file_of_trace.read());
+  BOOST_TEST(std::any_of(spans.begin(), spans.end(), [](const span& s) { return s.name == "\"caf\\xe9\"\n"; }));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
