@@ -3,6 +3,7 @@
 #include "schedule.hpp"
 
 #include <penstock/gpu/permutation.hpp>
+#include <penstock/utf8.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -15,6 +16,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int version = 1;
+constexpr std::uint64_t most_epochs = std::uint64_t{1} << 62;  // numbers of epochs and rows stay within 64 bits
 constexpr const char* names_of_last[] = {"keep", "drop", "pad"};
 
 void mix_in(std::uint64_t& mixed, std::uint64_t value) { mixed = gpu::mix(mixed ^ value); }
@@ -39,7 +41,8 @@ std::string identity(const io::row_reader& reader) {
 
 json identity(const ground& on) {
   json fields = json::object();
-  for (std::size_t i = 0; i < on.readers.size(); ++i) fields[on.parts->from.fields()[i].name] = identity(on.readers[i]);
+  for (std::size_t i = 0; i < on.readers.size(); ++i)
+    fields[as_utf8(on.parts->from.fields()[i].name)] = identity(on.readers[i]);
   const batch_options& batches = on.parts->batch;
   json known{{"penstock_state", version},
              {"rows", on.rows.rows_of_all()},
@@ -72,10 +75,20 @@ run_position read_state(const ground& on, std::string_view text) {
                                               there.dump(), here.dump()));
   if (state.contains("selected") && !on.rows.rows_fingerprint())
     throw std::invalid_argument("the state is of another run: only some rows take part in it, and here all do");
+  if (state.contains("drawn_by") && !on.rows.draws_fingerprint())
+    throw std::invalid_argument("the state is of another run: rows are drawn in it, and here they are not");
   const json epoch = state.value("epoch", json()), batch = state.value("batch", json());
   if (!epoch.is_number_unsigned() || !batch.is_number_unsigned())
     throw std::invalid_argument("the state says no epoch and batch; it is incomplete");
-  return {epoch.get<std::uint64_t>(), batch.get<std::uint64_t>()};
+  const run_position at{epoch.get<std::uint64_t>(), batch.get<std::uint64_t>()};
+  const batch_options& batches = on.parts->batch;
+  const std::uint64_t in_epoch = schedule::batches_per_epoch(on.rows, batches.rows, batches.last);
+  if (at.batch > in_epoch || at.epoch > most_epochs)
+    throw std::invalid_argument(
+        fmt::format("the state stands at batch {} of epoch {}, where no run comes: an epoch has {} batches; it was "
+                    "changed or damaged",
+                    at.batch, at.epoch, in_epoch));
+  return at;
 }
 
 }  // namespace penstock::pipeline

@@ -125,4 +125,30 @@ BOOST_AUTO_TEST_CASE(a_state_of_another_run_is_refused_with_both_sides) {
   fails_with(pipeline, state.substr(0, state.size() / 2), "not the state of a run");
 }
 
+BOOST_AUTO_TEST_CASE(a_state_that_stands_where_no_run_comes_is_refused) {
+  const small_file file(300, 64);
+  const auto pipeline = (described(file, 1) | pp::batched({.rows = 48})).build(gpu::device::host(), small);
+  BOOST_TEST((pipeline.resume_at(pipeline.state({2, 7})) == pp::run_position{2, 7}));  // the end of an epoch of 7
+  fails_with(pipeline, pipeline.state({2, 8}), "batch 8 of epoch 2, where no run comes: an epoch has 7 batches");
+  fails_with(pipeline, pipeline.state({~std::uint64_t{0}, 0}), "where no run comes");
+  std::string drawn = pipeline.state({2, 1});
+  drawn.insert(1, "\"drawn_by\":\"0123456789abcdef\",");
+  fails_with(pipeline, drawn, "rows are drawn in it");
+}
+
+BOOST_AUTO_TEST_CASE(a_state_takes_names_of_any_bytes) {
+  const small_file file(300, 64);
+  const auto build = [&](const char* name) {
+    return (pp::read(pp::source{}.field(name, file.at("/wide"))) | pp::batched({.rows = 48}))
+        .build(gpu::device::host(), small);
+  };
+  const auto latin = build("caf\xe9");
+  const std::string state = latin.state({1, 2});
+  BOOST_TEST(state.find("\"caf\\\\xe9\"") != std::string::npos, state);
+  BOOST_TEST((latin.resume_at(state) == pp::run_position{1, 2}));
+  fails_with(build("caf\xe8"), state, "another run");
+  const auto utf8 = build("caf\xc3\xa9");
+  BOOST_TEST(utf8.state({1, 2}).find("\"caf\xc3\xa9\"") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
