@@ -58,6 +58,7 @@ std::string of_stage(const pipeline_report& r, const std::string& name) {
   if (name == "decode") return of_decoding(r);
   if (name == "libhdf5") return "libhdf5: it reads for one thread at a time; the fields below say why it is needed";
   if (name == "copy") return of_link(r);
+  if (name == "beginning") return "the beginning of the run: no block was let in yet; longer runs hide it";
   if (name == "slots") return "slots: all are in use; a larger budget would help";
   if (name == "consumer") return "rows that the consumer still holds; a larger budget would help";
   if (name == "handing over") return "handing over: threads are woken late; another processor would help";
@@ -82,7 +83,7 @@ std::string bottleneck_of(const pipeline_report& r) {
   if (stalled > waited)
     return fmt::format("{}; the consumer's stream waited {:.0f} % of the time on the device", of_link(r),
                        100 * std::min(stalled, 1.0));
-  std::map<std::string, double> by_stage;
+  std::map<std::string, double> by_stage{{"handing over", 0}};  // where nothing was charged
   for (const time_charge& wait : r.consumer_waits) by_stage[wait.stage] += wait.seconds;
   const auto worst = std::max_element(by_stage.begin(), by_stage.end(),
                                       [](const auto& a, const auto& b) { return a.second < b.second; });

@@ -268,7 +268,7 @@ bool conductor::may_let_in(std::uint64_t released) {
   const auto now = clock::now();
   if (opened_ == issued_) {
     ++opened_;
-    current_->times.open(issued_);
+    current_->times.open(issued_, now);
     waits_since_ = now;
   }
   if (lacks_slot) return false;

@@ -130,6 +130,7 @@ std::vector<time_charge> charges_of(const ground& on, const std::vector<double>&
   const auto add = [&](std::string cause, std::size_t state, std::string stage, double part = 1) {
     charges.push_back({std::move(cause), waits[state] * part, std::move(stage)});
   };
+  add("not in the line yet (the run begins)", way::in_line, "beginning");
   add(cuda ? "waiting for a slot (earlier blocks are being copied)" : "waiting for a slot", way::has_slot,
       cuda ? "copy" : "slots");
   add("waiting for free rows", way::let_in, "consumer");

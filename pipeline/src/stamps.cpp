@@ -25,10 +25,11 @@ stamps::stamps(std::size_t capacity, way how)
       pieces_(2 * capacity),
       piece_marks_(pieces_.size() * piece_points()) {}
 
-void stamps::open(std::uint64_t block) noexcept {
+void stamps::open(std::uint64_t block, clock::time_point when) noexcept {
   auto& owner = owners_[block % owners_.size()];
   owner.store(0, std::memory_order_relaxed);
   for (std::size_t p = 0; p < block_points(); ++p) block_mark(block, p).store(0, std::memory_order_relaxed);
+  set(block, way::in_line, when);
   owner.store(block + 1, std::memory_order_release);
 }
 

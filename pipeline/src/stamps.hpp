@@ -9,16 +9,16 @@
 namespace penstock::pipeline {
 
 /// The way of a block through stages of the flow (reading, then host transforms), and of pieces of it through the
-/// conductor's: points in order. State n is the time between points n - 1 and n; after the last point, rows are handed
-/// over.
+/// conductor's: points in order. State n is the time between points n - 1 and n: state 0 before a block is in the line,
+/// as where a run begins. After the last point, rows are handed over.
 struct way {
   std::size_t flow_stages = 1;
   std::size_t device_transforms = 0;
 
-  static constexpr std::size_t has_slot = 0, let_in = 1;
-  static constexpr std::size_t began(std::size_t stage) noexcept { return 2 + 2 * stage; }
-  static constexpr std::size_t ended(std::size_t stage) noexcept { return 3 + 2 * stage; }
-  constexpr std::size_t came_out() const noexcept { return 2 + 2 * flow_stages; }
+  static constexpr std::size_t in_line = 0, has_slot = 1, let_in = 2;
+  static constexpr std::size_t began(std::size_t stage) noexcept { return 3 + 2 * stage; }
+  static constexpr std::size_t ended(std::size_t stage) noexcept { return 4 + 2 * stage; }
+  constexpr std::size_t came_out() const noexcept { return 3 + 2 * flow_stages; }
   /// The last of a block: its image's copy is issued, or it needs none.
   constexpr std::size_t arrived() const noexcept { return came_out() + 1; }
   /// The first of a piece.
@@ -39,7 +39,7 @@ class stamps {
   const way& of() const noexcept { return way_; }
 
   /// The block is first in the line before the flow; what was known of an earlier one in its place is forgotten.
-  void open(std::uint64_t block) noexcept;
+  void open(std::uint64_t block, clock::time_point when) noexcept;
   void set(std::uint64_t block, std::size_t point, clock::time_point when) noexcept {
     block_mark(block, point).store(when.time_since_epoch().count(), std::memory_order_release);
   }

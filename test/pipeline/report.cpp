@@ -214,4 +214,41 @@ BOOST_AUTO_TEST_CASE(the_bottleneck_is_one_sentence_beside_what_the_machine_give
              "the device");
 }
 
+BOOST_AUTO_TEST_CASE(a_wait_before_the_first_block_is_in_the_line_is_no_wait_for_a_slot) {
+  const small_file file(200, 64);
+  auto pipeline = (pp::read(file.plain()) | pp::batched({.rows = 100})).build(gpu::device::host(), small);
+  BOOST_REQUIRE_EQUAL(pipeline.plan().slots, 0u);  // rows land where they are consumed
+  penstock::test::consume(pipeline, 0, 1);
+  const pp::pipeline_report report = pipeline.report();
+  BOOST_TEST_INFO(to_text(report));
+  double charged = 0;
+  for (const pp::time_charge& wait : report.consumer_waits) {
+    charged += wait.seconds;
+    if (wait.stage == "slots") BOOST_TEST(wait.seconds == 0);
+  }
+  BOOST_TEST(charged == report.consumer_wait_seconds, boost::test_tools::tolerance(1e-6));
+  pp::pipeline_report r;
+  r.seconds = r.consumer_wait_seconds = 1;
+  r.consumer_waits = {{"not in the line yet (the run begins)", 1, "beginning"}};
+  BOOST_TEST(bottleneck_of(r).find("the beginning of the run: ") == 0u);
+  r.consumer_waits.clear();
+  BOOST_TEST(bottleneck_of(r).find("handing over: ") == 0u);
+}
+
+// Two layouts, and a dataset without rows, in one field.
+BOOST_AUTO_TEST_CASE(a_field_of_several_datasets_says_how_each_of_them_is_read) {
+  const small_file chunked(100, 64), none(0), plain(60), more(40);
+  auto segments = none.at("/wide");
+  for (const auto* file : {&chunked, &plain, &more}) segments.push_back(file->at("/wide").front());
+  const auto line_of = [](std::vector<penstock::io::location> of) {
+    const auto plan = pp::read(pp::source{}.field("x", std::move(of))).open().plan(gpu::device::host(), small);
+    return plan.field_reports.at(0);
+  };
+  BOOST_TEST(line_of(segments) == "field x: 4 segments: 1 direct (chunked, no filter), 2 direct (contiguous)");
+  BOOST_TEST(line_of(plain.at("/wide")) == "field x: 1 segment, direct (contiguous)");
+  BOOST_TEST(line_of({none.at("/wide").front(), plain.at("/wide").front()}) ==
+             "field x: 2 segments, direct (contiguous)");
+  BOOST_TEST(line_of(none.at("/wide")).find("field x: 1 segment, ") == 0u);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

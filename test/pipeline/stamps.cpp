@@ -15,7 +15,7 @@ const auto nearly = boost::test_tools::tolerance(1e-9);
 
 /// A block that passed all its points at once, at `when`.
 void pass(pp::stamps& times, std::uint64_t block, pp::clock::time_point when) {
-  times.open(block);
+  times.open(block, when);
   for (std::size_t p = 0; p <= times.of().arrived(); ++p) times.set(block, p, when);
 }
 
@@ -35,7 +35,7 @@ BOOST_AUTO_TEST_SUITE(stamps)
 // Blocks of 10 rows.
 BOOST_AUTO_TEST_CASE(a_wait_is_charged_to_the_state_of_the_block_at_the_head_of_the_line) {
   pp::stamps times(8, plain);
-  times.open(0);
+  times.open(0, t0 - ms(61));
   times.set(0, plain.has_slot, t0 - ms(60));
   times.set(0, plain.let_in, t0 - ms(50));
   times.set(0, plain.began(0), t0 + ms(4));
@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(a_wait_is_charged_to_the_state_of_the_block_at_the_head_of_
   times.set(0, plain.arrived(), t0 + ms(17));
   times.take_piece(1, 10, t0 + ms(18));
   times.set_piece(plain.gathered(), t0 + ms(19));
-  times.open(1);
+  times.open(1, t0 + ms(19));
   times.set(1, plain.has_slot, t0 + ms(20));
   times.set(1, plain.let_in, t0 + ms(22));
   times.set(1, plain.began(0), t0 + ms(23));
@@ -67,12 +67,16 @@ BOOST_AUTO_TEST_CASE(a_wait_is_charged_to_the_state_of_the_block_at_the_head_of_
   BOOST_TEST(sum(seconds) == 0.060, nearly);
 }
 
-BOOST_AUTO_TEST_CASE(a_block_that_was_not_let_in_waits_for_a_slot_also_where_an_older_one_left_its_marks) {
+BOOST_AUTO_TEST_CASE(a_block_that_is_not_in_the_line_has_no_slot_to_wait_for_also_where_an_older_one_left_its_marks) {
   pp::stamps times(4, plain);
   for (std::uint64_t block = 0; block < 6; ++block) pass(times, block, t0);
   const auto seconds = charged(times, t0, t0 + ms(25), 60, 6);  // block 6 takes the place of block 2
-  BOOST_TEST(seconds[plain.has_slot] == 0.025, nearly);
+  BOOST_TEST(seconds[plain.in_line] == 0.025, nearly);
   BOOST_TEST(sum(seconds) == 0.025, nearly);
+  times.open(6, t0 + ms(30));
+  const auto more = charged(times, t0 + ms(25), t0 + ms(40), 60, 6);
+  BOOST_TEST(more[plain.in_line] == 0.005, nearly);
+  BOOST_TEST(more[plain.has_slot] == 0.010, nearly);  // it has none yet
 }
 
 BOOST_AUTO_TEST_CASE(blocks_that_went_by_while_nobody_waited_are_behind) {
@@ -82,7 +86,7 @@ BOOST_AUTO_TEST_CASE(blocks_that_went_by_while_nobody_waited_are_behind) {
     times.take_piece(block + 1, 10 * (block + 1), t0);
     times.set_piece(plain.gathered(), t0);
   }
-  times.open(9);
+  times.open(9, t0);
   times.set(9, plain.has_slot, t0);
   times.set(9, plain.let_in, t0);
   times.set(9, plain.began(0), t0 + ms(1));
@@ -100,7 +104,7 @@ BOOST_AUTO_TEST_CASE(rows_of_a_pool_wait_for_the_pieces_before_theirs) {
     times.set_piece(plain.gathered(), t0 + ms(6 + 5 * piece));
   }
   const auto seconds = charged(times, t0, t0 + ms(20), 29, 2);  // of the third piece, which is out after 16 ms
-  BOOST_TEST(seconds[plain.has_slot] == 0.002, nearly);
+  BOOST_TEST(seconds[plain.in_line] == 0.002, nearly);
   BOOST_TEST(seconds[plain.gathered()] == 0.012, nearly);  // three gathers of 4 ms
   BOOST_TEST(seconds[plain.taken()] == 0.002, nearly);     // and 1 ms between them
   BOOST_TEST(seconds[plain.points()] == 0.004, nearly);
@@ -112,13 +116,13 @@ BOOST_AUTO_TEST_CASE(rows_of_a_pool_wait_for_the_pieces_before_theirs) {
 BOOST_AUTO_TEST_CASE(transforms_have_states_of_their_own) {
   constexpr pp::way way{3, 2};
   pp::stamps times(4, way);
-  times.open(0);
-  for (std::size_t p = 0; p <= way.arrived(); ++p) times.set(0, p, t0 + ms(static_cast<int>(p) + 1));
+  times.open(0, t0 + ms(1));
+  for (std::size_t p = way.has_slot; p <= way.arrived(); ++p) times.set(0, p, t0 + ms(static_cast<int>(p) + 1));
   times.take_piece(1, 10, t0 + ms(static_cast<int>(way.taken()) + 1));
   for (std::size_t p = way.gathered(); p < way.points(); ++p) times.set_piece(p, t0 + ms(static_cast<int>(p) + 1));
   const auto seconds = charged(times, t0, t0 + ms(100), 0, 0);
   for (std::size_t p = 0; p < way.points(); ++p) BOOST_TEST(seconds[p] == 0.001, nearly);
-  BOOST_TEST(way.points() == 2u + 2 * 3 + 4 + 2);
+  BOOST_TEST(way.points() == 3u + 2 * 3 + 4 + 2);
   BOOST_TEST(sum(seconds) == 0.100, nearly);
 }
 

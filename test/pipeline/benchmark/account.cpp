@@ -30,7 +30,7 @@ struct books {
 /// A block is let in.
 void let_in(books& b, std::uint64_t block) {
   const auto now = pp::clock::now();
-  b.times.open(block);
+  b.times.open(block, now);
   b.slots.arrive(now);
   b.times.set(block, pp::way::has_slot, now);
   b.no_slot.add(std::chrono::nanoseconds(1));

@@ -43,7 +43,7 @@ struct pipeline_plan {
   std::string order;                 ///< order::description()
   std::vector<field_shape> fields;   ///< of a batch
   std::string damage_mask;  ///< the field that says which rows are intact; empty where all are, or an error comes
-  std::vector<std::string> field_reports;  ///< for people: each field's access path and reason
+  std::vector<std::string> field_reports;  ///< for people: each field's access paths, and why
   gpu::ledger ledger;
 };
 
