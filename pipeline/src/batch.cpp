@@ -77,6 +77,7 @@ std::vector<std::uint64_t> batch::row_ids() const {
 }
 
 std::vector<row_identity> batch::row_identities(std::string_view field) const {
+  refuse_late_use(*this, "the list of row identities");
   return lease_ ? lease_->row_identities(ticket_, field) : std::vector<row_identity>{};
 }
 

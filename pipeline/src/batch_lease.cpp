@@ -143,7 +143,11 @@ double batch_lease::seconds() const { return seconds_since(began_); }
 
 void batch_lease::used_on(std::uint64_t ticket, gpu::stream_ref other) {
   const std::lock_guard lock(mutex_);
-  if (over_) throw std::invalid_argument("the batch's run has ended");
+  if (over_) {
+    const schedule::batch_place place = run_->plan.batch(ticket);
+    throw std::invalid_argument(fmt::format("batch {} of epoch {} cannot be used on another stream: its run has ended",
+                                            place.index, place.epoch));
+  }
   try {
     gpu::event filled(on_->device(), gpu::event_use::order, on_->parts->faults);
     filled.record(stream_);

@@ -18,13 +18,22 @@ struct maker {
   const sequence_shape& shape;
   const row_supply& supply;
 
+  /// Positions of several epochs, and what is added to them, stay within 64 bits.
+  static void check_rows(std::uint64_t rows) {
+    constexpr std::uint64_t most = std::uint64_t{1} << 48;
+    if (rows > most)
+      throw std::invalid_argument(fmt::format("an epoch of {} rows is asked for; it has at most {}", rows, most));
+  }
+
   std::uint64_t rows_or(std::uint64_t wish) const {
+    check_rows(wish);
     if (wish && shape.rows == 0)
       throw std::invalid_argument(fmt::format("{} rows shall be drawn in an epoch, and no row takes part", wish));
     return wish ? wish : shape.rows;
   }
 
   made mixed(std::uint64_t seed, bool permuted) const {
+    check_rows(supply.mix->rows);
     return std::make_shared<mixed_rows>(
         supply.mix, mixed_rows::options{seed, permuted, shape.run_rows, std::max<std::uint64_t>(shape.shards, 1)});
   }

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <string_view>
 
@@ -17,6 +18,12 @@ namespace penstock::pipeline {
 namespace {
 
 constexpr std::string_view why = "rows are selected by";
+
+/// For people: its last row, also where that is beyond 64 bits.
+std::uint64_t last_of(const extent& range) {
+  const std::uint64_t more = std::max<std::uint64_t>(range.count, 1) - 1;
+  return range.first + std::min(more, std::numeric_limits<std::uint64_t>::max() - range.first);
+}
 
 class chooser {
  public:
@@ -26,8 +33,8 @@ class chooser {
   void operator()(const selection::ranges_of_rows& some) const {
     for (const extent& range : some.ranges)
       if (range.first > count_ || range.count > count_ - range.first)
-        throw std::invalid_argument(fmt::format("rows {} to {} are selected of a source of {} rows", range.first,
-                                                range.first + range.count - (range.count > 0), count_));
+        throw std::invalid_argument(
+            fmt::format("rows {} to {} are selected of a source of {} rows", range.first, last_of(range), count_));
     rows_.keep_only(some.ranges);
   }
 

@@ -1,5 +1,6 @@
 #include "wiring.hpp"
 
+#include <penstock/bytes.hpp>
 #include <penstock/gpu/gather.hpp>
 
 #include <fmt/format.h>
@@ -14,6 +15,20 @@ namespace {
 
 std::size_t product(const std::vector<std::uint64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>{});
+}
+
+/// Products with the rows of a block or a ring stay within 64 bits.
+void check_output(const std::string& transform, const field_shape& output) {
+  constexpr std::uint64_t most_bytes = std::uint64_t{1} << 40;
+  if (output.name.empty())
+    throw std::invalid_argument(fmt::format("transform '{}' declares an output without a name", transform));
+  std::uint64_t left = most_bytes / size_of(output.element);
+  for (const std::uint64_t extent : output.row_shape)
+    if (extent > left)
+      throw std::invalid_argument(fmt::format("transform '{}' declares field '{}' with rows of more than {}", transform,
+                                              output.name, format_bytes(most_bytes)));
+    else if (extent > 0)
+      left /= extent;
 }
 
 template <class Field>
@@ -45,8 +60,7 @@ std::vector<wired_transform> chain(const std::vector<Transform>& transforms, std
                          current,
                          {}};
     for (const field_shape& output : transform.options.outputs) {
-      if (output.name.empty())
-        throw std::invalid_argument(fmt::format("transform '{}' declares an output without a name", step.name));
+      check_output(step.name, output);
       fields.push_back(make_field<Field>(output));
       const std::size_t place = find(fields, current, output.name);
       if (place == current.size())

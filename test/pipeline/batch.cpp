@@ -235,12 +235,27 @@ BOOST_AUTO_TEST_CASE(any_use_of_a_batch_after_its_time_names_it) {
   BOOST_CHECK_EXCEPTION(late.field<float>("wide"), std::invalid_argument, names_it);
   BOOST_CHECK_EXCEPTION(late.fields(), std::invalid_argument, names_it);
   BOOST_CHECK_EXCEPTION(late.row_ids(), std::invalid_argument, names_it);
+  BOOST_CHECK_EXCEPTION(late.row_identities("wide"), std::invalid_argument, names_it);
   BOOST_CHECK_EXCEPTION(late.used_on({}), std::invalid_argument, names_it);
   pp::batch moved = range.next();
   const pp::batch other = std::move(moved);
   BOOST_CHECK_THROW(moved.view("wide"), std::invalid_argument);
   BOOST_TEST(other.fields().size() == 2u);
   BOOST_TEST(pp::batch().fields().empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_batch_whose_run_has_ended_is_named_where_another_stream_is_to_use_it) {
+  const small_file file(100);
+  pp::batch kept;
+  {
+    auto pipeline = (pp::read(file.plain()) | pp::batched({.rows = 32})).build(gpu::device::host(), small);
+    auto range = pipeline.epochs(5, 1);
+    range.next().release();
+    kept = range.next();
+  }
+  BOOST_CHECK_EXCEPTION(kept.used_on(gpu::stream_ref()), std::invalid_argument, [](const std::invalid_argument& e) {
+    return std::string(e.what()).find("batch 1 of epoch 5") == 0 && std::string(e.what()).ends_with("has ended");
+  });
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -202,6 +202,7 @@ BOOST_AUTO_TEST_CASE(what_rows_cannot_be_drawn_by_is_refused) {
   fails_with(pp::weighted{}, "needs either the field");
   fails_with(pp::weighted{.field = "label", .weights = weights}, "needs either the field");
   fails_with(pp::weighted{.field = "image"}, "12 numbers in a row");
+  fails_with(pp::weighted{.field = "label", .rows = ~std::uint64_t{0}}, "at most 281474976710656");
   fails_with(pp::class_balanced{.field = "kind"}, "field 'kind', which the source does not have");
 }
 

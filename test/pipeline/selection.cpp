@@ -119,6 +119,7 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_the_source_is_refused_with_both_sides) {
                           [&](const auto& e) { return std::string(e.what()).find(part) != std::string::npos; });
   };
   fails_with(pp::selection(std::vector<pp::extent>{{90, 20}}), "rows 90 to 109 are selected of a source of 100 rows");
+  fails_with(pp::selection(std::vector<pp::extent>{{5, ~std::uint64_t{0}}}), "rows 5 to 18446744073709551615");
   fails_with(pp::selection(std::vector<std::uint64_t>{100}), "rows 100 to 100");
   fails_with(pp::where("weight", [](double) { return true; }), "field 'weight', which the source does not have");
   fails_with(pp::where("image", [](double) { return true; }), "12 numbers in a row; it needs one");

@@ -84,6 +84,13 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_refused_by_name) {
   BOOST_CHECK_THROW(pp::read(pp::source{}), std::invalid_argument);
   BOOST_CHECK_THROW(pp::transform_host({.name = "empty"}, nullptr), std::invalid_argument);
   BOOST_CHECK_THROW(pp::read(two()) | pp::batched({.rows = 0}), std::invalid_argument);
+  auto large = parts_of(two());
+  large.host_transforms.push_back(pp::transform_host(
+      {.name = "blow up", .outputs = {{"image", type::float64, {std::uint64_t{1} << 40, std::uint64_t{1} << 40}}}},
+      nothing));
+  BOOST_CHECK_EXCEPTION(pp::wire(large, stored(), false), std::invalid_argument, [](const auto& e) {
+    return std::string(e.what()) == "transform 'blow up' declares field 'image' with rows of more than 1.00 TiB";
+  });
   const auto odd = parts_of(pp::source{}.field("image", {{"a.h5", "/x"}}, {.as = type::uint16}));
   const std::vector<pp::stored_field> image{stored().front()};
   BOOST_CHECK_EXCEPTION(pp::wire(odd, image, false), std::invalid_argument,

@@ -49,13 +49,13 @@ class batch {
   std::size_t valid_rows() const noexcept { return valid_rows_; }
   /// rows() bytes on the device: 1 for a valid row, 0 for padding.
   const std::uint8_t* mask() const noexcept { return mask_; }
-  /// The pipeline's own stream, where the consumer named none, ends with the pipeline.
-  /// The field that says which rows are intact, where the source leaves damaged ones out (damage_options); or empty.
+  /// The field that says which rows are intact, where the source leaves damaged ones out (damage_options); empty where
+  /// it does not.
   std::string_view damage_mask() const noexcept;
-  gpu::stream_ref stream() const noexcept { return stream_; }
+  gpu::stream_ref stream() const noexcept { return stream_; }  ///< a pipeline's own one ends with the pipeline
 
   /// The rows of a field. Throws std::invalid_argument that names the fields there are, or the type it has; of a batch
-  /// that was released or moved away, it names the field and the batch. So do fields(), row_ids() and used_on().
+  /// that was released or moved away, field and batch. So do fields(), row_ids(), row_identities() and used_on().
   template <class T>
   const T* field(std::string_view name) const {
     return reinterpret_cast<const T*>(typed_view(name, type_of<T>).data);
