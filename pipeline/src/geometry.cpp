@@ -28,6 +28,12 @@ constexpr std::array block_bytes_host{1_MiB, 512_KiB, 256_KiB, 128_KiB, 64_KiB, 
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t step) { return (value + step - 1) / step * step; }
 
+/// Beyond any memory all sizes are alike, and their sums stay within 64 bits.
+std::size_t bytes_of(std::uint64_t rows, std::size_t row_bytes) {
+  constexpr std::size_t most = std::size_t{1} << 56;
+  return row_bytes > 0 && rows > most / row_bytes ? most : rows * row_bytes;
+}
+
 /// One choice of block size with the bounds of the other sizes.
 struct candidate {
   geometry sizes;  // block_rows and the slot's layout; counts are set by take()
@@ -151,7 +157,7 @@ geometry take(const candidate& c, const wiring& w, const transport_task& task, s
   if (!task.host && task.pooled && comes_out_finished(w) && spare >= g.quantum_rows + together) g.piece_rows = together;
   g.whole_pieces = !task.host && spare >= g.quantum_rows + g.piece_rows;
   for (const std::size_t field : w.batch)
-    g.ledger.add(kind::device, ring_item(w.device[field]), ring_rows * w.device[field].row_bytes(),
+    g.ledger.add(kind::device, ring_item(w.device[field]), bytes_of(ring_rows, w.device[field].row_bytes()),
                  fmt::format("{} rows of {}", ring_rows, format_bytes(w.device[field].row_bytes())));
   for (std::size_t field = 0; field < w.device.size(); ++field)
     if (!w.device[field].in_ring)
@@ -269,6 +275,15 @@ std::size_t wished_threads(const transport_task& task) {
   return std::max(busy_readers(task), waiting);
 }
 
+/// Without its pool, or with a small one, the plan would fit on the device.
+bool pool_is_too_large(const gpu::ledger& items, const gpu::budget& limits) {
+  const std::size_t total = items.total(gpu::memory_kind::device);
+  return total > limits.device_bytes && std::ranges::any_of(items.items(), [&](const auto& item) {
+           return item.kind == gpu::memory_kind::device && item.name == pool_item &&
+                  item.bytes >= total - limits.device_bytes;
+         });
+}
+
 }  // namespace
 
 std::string ring_item(const device_field& field) { return fmt::format("pipeline: ring of {}", field.name); }
@@ -318,7 +333,7 @@ geometry plan_geometry(const wiring& w, const transport_task& task, const gpu::b
   all.add(smallest.ledger);
   gpu::budget needed = limits;
   for (const gpu::memory_kind kind : gpu::memory_kinds) needed.of(kind) = all.total(kind);
-  throw gpu::budget_error(task.pooled
+  throw gpu::budget_error(pool_is_too_large(all, limits)
                               ? "the pipeline does not fit its budget; a shuffled order with lower run_rows and "
                                 "pool_rows holds less"
                               : "the pipeline does not fit its budget",

@@ -6,20 +6,34 @@
 
 namespace penstock::pipeline {
 
+namespace {
+
+std::string block_as_asked_for(const transport_task& task, const geometry& g) {
+  const std::size_t asked = task.wish.block_bytes;
+  if (g.block_rows * task.row_bytes == asked) return "as asked for";
+  return fmt::format("as asked for ({}), as far as rows and chunks allow", format_bytes(asked));
+}
+
+std::string slots_as_asked_for(std::size_t asked, std::size_t slots) {
+  return slots == asked ? "as asked for" : fmt::format("the fewest that there can be; {} asked for", asked);
+}
+
+}  // namespace
+
 std::vector<std::string> choices_of(const transport_task& task, const geometry& g) {
   const transport_options& wish = task.wish;
   std::vector<std::string> lines;
   lines.push_back(fmt::format(
       "blocks of {} rows, {}: {}", g.block_rows, format_bytes(g.block_rows * task.row_bytes),
       !task.block_reason.empty() ? task.block_reason
-      : wish.block_bytes         ? "as asked for"
+      : wish.block_bytes         ? block_as_asked_for(task, g)
       : task.host                ? "as near to 1 MiB as chunks, pool and budgets allow"
                   : "as near to 2 MiB as chunks, pool and budgets allow; smaller copies do not reach the link's rate"));
   if (g.slots)
     lines.push_back(fmt::format(
         "{} slots, {}: {}", g.slots, format_bytes(g.slots * g.slot_bytes),
         !task.slots_reason.empty() ? task.slots_reason
-        : wish.slots               ? "as asked for"
+        : wish.slots               ? slots_as_asked_for(wish.slots, g.slots)
         : task.host && task.pooled ? "the pool and the next one, as far as the budget goes"
         : task.cache_bytes ? fmt::format("a few for each reader, within two thirds of the last-level cache ({})",
                                          format_bytes(task.cache_bytes))

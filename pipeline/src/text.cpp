@@ -32,8 +32,10 @@ std::string to_text(const pipeline_plan& plan) {
     text += '\n';
   };
   line("{} rows on {}, {}", plan.rows, plan.device.name(), plan.order);
-  line("  batches of {} rows, ring of {} rows; blocks of {} rows ({}), {} slots, {} threads", plan.batch_rows,
-       plan.ring_rows, plan.block_rows, format_bytes(plan.slot_bytes), plan.slots, plan.threads);
+  const std::string slots =
+      plan.slots ? fmt::format("{} slots of {}", plan.slots, format_bytes(plan.slot_bytes)) : "no slots";
+  line("  batches of {} rows, ring of {} rows; blocks of {} rows, {}, {} threads", plan.batch_rows, plan.ring_rows,
+       plan.block_rows, slots, plan.threads);
   for (const std::string& choice : plan.choices) line("  {}", choice);
   for (const std::string& field : plan.field_reports) line("  {}", field);
   return text;

@@ -230,4 +230,41 @@ BOOST_AUTO_TEST_CASE(a_budget_of_the_host_that_holds_fewer_readers_gets_fewer) {
   BOOST_TEST(pp::plan_geometry(two_fields(), t, {.host_bytes = 20_MiB}, {}).threads == 16u);
 }
 
+BOOST_AUTO_TEST_CASE(a_smaller_pool_is_advised_where_the_pool_is_what_is_too_large) {
+  const auto sentence = [](pp::transport_task t, const gpu::budget& limits) {
+    try {
+      pp::plan_geometry(two_fields(), t, limits, {});
+    } catch (const gpu::budget_error& e) {
+      return std::string(e.what()).substr(0, std::string(e.what()).find('\n'));
+    }
+    return std::string();
+  };
+  const std::string plain = "the pipeline does not fit its budget";
+  const gpu::budget enough{.device_bytes = 1_GiB, .pinned_bytes = 1_GiB, .host_bytes = 1_GiB};
+  gpu::budget small_device = enough, small_host = enough;
+  small_device.device_bytes = 8_MiB;  // a pool of 2048 rows takes 9.5 MiB
+  small_host.host_bytes = 1_KiB;
+  for (const bool host : {false, true}) {
+    BOOST_TEST(sentence(task(host, true), small_device).find("lower run_rows and pool_rows") != std::string::npos);
+    BOOST_TEST(sentence(task(host, true), small_host) == plain);
+    pp::transport_task large = task(host, true);
+    large.batch_rows = std::size_t{1} << 20;  // of 7 KiB on the device: the ring is what does not fit
+    BOOST_TEST(sentence(large, enough) == plain);
+    large.batch_rows = std::size_t{1} << 52;  // times 4 KiB is 2^64
+    BOOST_TEST(sentence(large, enough) == plain);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_wish_that_cannot_be_met_as_it_is_is_not_said_to_be) {
+  pp::transport_task t = task(false, false);
+  t.row_bytes = 4096 + 784;
+  t.wish = {.block_bytes = 1'000'000, .slots = 1, .threads = 3};
+  const auto lines = pp::choices_of(t, pp::plan_geometry(two_fields(), t, {}, {}));
+  BOOST_TEST(lines.at(0).ends_with(": as asked for (977 KiB), as far as rows and chunks allow"), lines.at(0));
+  BOOST_TEST(lines.at(1).ends_with(": the fewest that there can be; 1 asked for"), lines.at(1));
+  t.wish = {.block_bytes = 64 * t.row_bytes, .slots = 7, .threads = 3};
+  for (const auto& line : pp::choices_of(t, pp::plan_geometry(two_fields(), t, {}, {})))
+    BOOST_TEST(line.ends_with(": as asked for"), line);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
