@@ -104,9 +104,9 @@ void draw(const std::string& file, std::string_view script) {
 }
 
 std::string quoted_for_gnuplot(std::string_view text) {
-  std::string result = "'";  // between these, nothing but ' itself has a meaning
+  std::string result = "'";  // between these, nothing but ' itself has a meaning, and no command goes over a line's end
   for (const char c : text) {
-    result += c;
+    result += c == '\n' || c == '\r' ? ' ' : c;
     if (c == '\'') result += c;
   }
   return result + "'";

@@ -15,7 +15,7 @@ void check_plot(const char* option, const std::string& file, const std::vector<s
 /// left as it was. Throws std::runtime_error with what gnuplot said.
 void draw(const std::string& file, std::string_view script);
 
-/// Text between quotation marks in a script, shown as it is.
+/// Text between quotation marks in a script, shown as it is; a line break becomes a space.
 std::string quoted_for_gnuplot(std::string_view text);
 
 }  // namespace examples

@@ -27,11 +27,14 @@ std::vector<std::size_t> parse_batch_sizes(std::string_view text) {
     const auto item = text.substr(0, comma);
     const auto colon = item.find(':');
     const std::size_t last = parse_size(item.substr(colon == item.npos ? 0 : colon + 1));
-    for (std::size_t size = parse_size(item.substr(0, colon)); size <= last; size *= 2) sizes.push_back(size);
+    const std::size_t first = parse_size(item.substr(0, colon));
+    if (first > last)
+      throw std::invalid_argument(
+          fmt::format("--batch-rows: the range {} is empty; the smaller number comes first", item));
+    for (std::size_t size = first; size <= last; size *= 2) sizes.push_back(size);
     if (comma == text.npos) break;
     text.remove_prefix(comma + 1);
   }
-  if (sizes.empty()) throw std::invalid_argument(fmt::format("--batch-rows: the range {} is empty", text));
   return sizes;
 }
 

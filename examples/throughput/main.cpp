@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -128,6 +129,7 @@ void check_outputs(const options& o) {
   examples::check_output("--csv", o.csv, inputs);
   examples::check_output("--trace", o.trace, inputs);
   examples::check_plot("--plot", o.plot, inputs);
+  examples::check_apart({{"--json", o.json}, {"--csv", o.csv}, {"--plot", o.plot}, {"--trace", o.trace}});
 }
 
 /// What the options ask for. All that can be wrong with it is said here, before anything is measured.
@@ -202,6 +204,22 @@ std::vector<std::optional<penstock::pipeline::order_price>> prices_of(const std:
   return prices;
 }
 
+/// One file that cannot be written takes no other with it: what was measured is not measured again in a minute.
+void write(const examples::results& all, const options& o) {
+  std::exception_ptr failure;
+  const auto attempt = [&](const std::string& file, const auto& work) {
+    if (!file.empty()) try {
+        work();
+      } catch (const std::exception&) {
+        if (!failure) failure = std::current_exception();
+      }
+  };
+  attempt(o.json, [&] { examples::write_json(o.json, to_json(all)); });
+  attempt(o.csv, [&] { examples::write_text(o.csv, to_csv(all)); });
+  attempt(o.plot, [&] { examples::draw(o.plot, plot_of(all)); });
+  if (failure) std::rethrow_exception(failure);
+}
+
 void measure_all(const options& o) {
   const auto batch_sizes = examples::parse_batch_sizes(o.batch_rows);
   const auto tasks = checked_tasks(o, batch_sizes);
@@ -222,9 +240,7 @@ void measure_all(const options& o) {
   examples::print_head();
   for_each(
       [&](const task& what, std::size_t batch_rows, const auto& price) { measure(what, batch_rows, price, o, all); });
-  if (!o.json.empty()) examples::write_json(o.json, to_json(all));
-  if (!o.csv.empty()) examples::write_text(o.csv, to_csv(all));
-  if (!o.plot.empty()) examples::draw(o.plot, plot_of(all));
+  write(all, o);
 }
 
 void draw_saved(const options& o) {

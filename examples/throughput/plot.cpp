@@ -10,7 +10,9 @@ namespace examples {
 namespace {
 
 /// "penstock /x shuffled".
-std::string title_of(const figure& f) { return fmt::format("{} {} {}", f.reader, f.dataset, f.order); }
+std::string title_of(const figure& f) {
+  return fmt::format("{} {}{}{}", f.reader, f.dataset, f.order.empty() ? "" : " ", f.order);
+}
 
 std::string limit_line(const char* title, double bytes_per_second) {
   return fmt::format(", {} with lines dashtype 2 linecolor rgb 'gray40' title '{} ({:.1f} GB/s)'",

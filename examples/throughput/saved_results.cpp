@@ -12,26 +12,49 @@ namespace {
 
 using nlohmann::json;
 
-double bytes_of(const json& gb_per_s) { return gb_per_s.get<double>() * 1e9; }
+const json& value_of(const json& object, const char* name) {
+  if (!object.is_object() || !object.contains(name)) throw std::runtime_error(fmt::format("it lacks \"{}\"", name));
+  return object.at(name);
+}
+
+std::string text_of(const json& object, const char* name) {
+  const json& text = value_of(object, name);
+  if (!text.is_string()) throw std::runtime_error(fmt::format("its \"{}\" is {}, no text", name, text.dump()));
+  return text.get<std::string>();
+}
+
+/// Bytes per second.
+double rate_of(const json& object, const char* name) {
+  constexpr double most = 1e9;  // GB/s; beyond, gnuplot has no room for it
+  const json& rate = value_of(object, name);
+  if (!rate.is_number() || !(rate.get<double>() >= 0) || rate.get<double>() > most)
+    throw std::runtime_error(fmt::format("its \"{}\" is {}, no rate", name, rate.dump()));
+  return rate.get<double>() * 1e9;
+}
 
 figure figure_of(const json& run, const std::string& reader) {
   figure f;
   f.reader = reader;
-  f.dataset = run.at("dataset").get<std::string>();
-  f.order = run.at("order").get<std::string>();
-  f.batch_rows = run.at("batch_rows").get<std::size_t>();
-  f.bytes_per_second = bytes_of(run.at("gb_per_s"));
+  f.dataset = text_of(run, "dataset");
+  if (run.contains("order")) f.order = text_of(run, "order");  // the first versions' figures have none
+  const json& rows = value_of(run, "batch_rows");
+  if (!rows.is_number_unsigned() || rows == 0)
+    throw std::runtime_error(fmt::format("its \"batch_rows\" is {}, no number of rows", rows.dump()));
+  f.batch_rows = rows.get<std::size_t>();
+  f.bytes_per_second = rate_of(run, "gb_per_s");
   return f;
 }
 
 void add(const json& saved, results& all) {
-  if (all.device.empty()) all.device = saved.at("device").get<std::string>();
+  const std::string device = text_of(saved, "device");
+  if (all.device.empty()) all.device = device;
   if (!all.limits && saved.contains("storage_gb_per_s")) {
-    all.limits = machine_limits{.storage_bytes_per_second = bytes_of(saved.at("storage_gb_per_s"))};
-    if (saved.contains("link_gb_per_s")) all.limits->link_bytes_per_second = bytes_of(saved.at("link_gb_per_s"));
+    all.limits = machine_limits{.storage_bytes_per_second = rate_of(saved, "storage_gb_per_s")};
+    if (saved.contains("link_gb_per_s")) all.limits->link_bytes_per_second = rate_of(saved, "link_gb_per_s");
   }
   for (const std::string kind : {"runs", "baseline", "resident", "pread"}) {
     if (!saved.contains(kind)) continue;
+    if (!saved.at(kind).is_array()) throw std::runtime_error(fmt::format("its \"{}\" are no list", kind));
     for (const json& run : saved.at(kind)) all.figures.push_back(figure_of(run, kind == "runs" ? "penstock" : kind));
   }
 }

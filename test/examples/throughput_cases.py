@@ -163,6 +163,47 @@ class throughput(program_case):
         self.assert_one_line(run("--plot", picture, expect=2), "FILE")
         self.assert_one_line(run(path, expect=2), "--dataset")
 
+    def test_results_of_the_first_versions_are_drawn_too_and_odd_ones_are_refused(self):
+        self.require_gnuplot()
+        picture, saved = self.folder / "saved.svg", self.folder / "saved.json"
+
+        def draw(expect=0, device="H100", **changes):
+            run = {"dataset": "/x", "batch_rows": 256, "gb_per_s": 40.5, "rows_per_s": 1e7, "checksum": "0", **changes}
+            saved.write_text(json.dumps({"device": device, "runs": [run]}))
+            return self.run_program("penstock-throughput", "--plot", picture, "--from", saved, expect=expect)
+
+        draw()  # no order, no limits
+        self.assertIn("penstock /x", picture.read_text())
+        draw(dataset="/two\nlines")
+        self.assertIn("penstock /two lines", picture.read_text())
+        for name, value in ("batch_rows", -5), ("batch_rows", 0), ("gb_per_s", None), ("gb_per_s", 1e308), ("dataset", 3):
+            done = draw(expect=1, **{name: value})
+            self.assert_one_line(done, "saved.json", f'"{name}"', "--json wrote")
+            self.assertNotIn("exception", done.stderr)
+        for text in "[1]", '{"device": 3}', '{"device": "x", "runs": {"a": 1}}', '{"device": "x", "runs": [1]}':
+            saved.write_text(text)
+            done = self.run_program("penstock-throughput", "--plot", picture, "--from", saved, expect=1)
+            self.assert_one_line(done, "saved.json", "--json wrote")
+            self.assertNotIn("exception", done.stderr)
+
+    def test_names_of_any_bytes_are_in_the_results(self):
+        path = self.folder / "names.h5"
+        with h5py.File(path, "w") as file:
+            file[b"caf\xe9"] = numpy.arange(100, dtype="f4")
+        saved = self.folder / "saved.json"
+        arguments = [path, "--dataset", b"/caf\xe9", "--epochs", "1", "--repeat", "1", "--json", saved]
+        subprocess.run([programs / "penstock-throughput", *arguments], capture_output=True, check=True)
+        self.assertEqual({run["dataset"] for run in json.loads(saved.read_text())["runs"]}, {"/caf\\xe9"})
+
+    def test_a_file_that_cannot_be_written_takes_no_other_with_it(self):
+        table = self.folder / "results.csv"
+        arguments = ["--dataset", "/x", "--epochs", 1, "--repeat", 1, "--batch-rows", 64]
+        done = self.run_program(
+            "penstock-throughput", self.make_rows(rows=100), *arguments, "--json", "/dev/full", "--csv", table, expect=1
+        )
+        self.assertIn("/dev/full", done.stderr)
+        self.assertEqual(len(table.read_text().splitlines()), 2)
+
     def require_gnuplot(self):
         if not any(os.access(f"{folder}/gnuplot", os.X_OK) for folder in os.environ["PATH"].split(":")):
             self.skipTest("there is no gnuplot")
@@ -259,6 +300,9 @@ class throughput(program_case):
         self.assert_one_line(run(path, "--dataset", "/x", "--plot", "plot.pdf", expect=2), "--plot", ".svg")
         self.assert_one_line(run(path, "--dataset", "/x", "--csv", path, expect=2), "--csv")
         self.assert_one_line(run(path, "--dataset", "/x", "--order", "any", expect=2), "--order", "any")
+        same = self.folder / "same"
+        self.assert_one_line(run(path, "--dataset", "/x", "--json", same, "--csv", same, expect=2), "--csv", "--json")
+        self.assert_one_line(run(path, "--dataset", "/x", "--batch-rows", "64,50:4", expect=2), "50:4 is empty")
         run(path, "--dataset", "/x", "--device-memory", "1KiB", expect=1)
         run(path, "--dataset", "/x", "--device-memory", "much", expect=2)
         run(path, expect=2)
