@@ -32,12 +32,14 @@ double largest_of(const results& all) {
 }  // namespace
 
 std::string plot_of(const results& all) {
-  std::map<std::string, std::string> lines;
-  for (const figure& f : all.figures)
-    lines[title_of(f)] += fmt::format("{} {}\n", f.batch_rows, f.bytes_per_second / 1e9);
+  // Of a point that several results hold, the first counts.
+  std::map<std::string, std::map<std::size_t, double>> lines;
+  for (const figure& f : all.figures) lines[title_of(f)].emplace(f.batch_rows, f.bytes_per_second);
   std::string script, plot;
   for (std::size_t number = 0; const auto& [title, points] : lines) {
-    script += fmt::format("$line{} << ENDOFLINE\n{}ENDOFLINE\n", number, points);
+    script += fmt::format("$line{} << ENDOFLINE\n", number);
+    for (const auto& [rows, rate] : points) script += fmt::format("{} {}\n", rows, rate / 1e9);
+    script += "ENDOFLINE\n";
     plot += fmt::format("{}$line{} with linespoints pointtype 7 title {}", number == 0 ? "plot " : ", ", number,
                         quoted_for_gnuplot(title));
     ++number;

@@ -157,6 +157,9 @@ class throughput(program_case):
         text = "".join(xml.etree.ElementTree.parse(picture).getroot().itertext())
         for line in "penstock /x sequential", "penstock /x shuffled", "storage":
             self.assertIn(line, text)
+        twice = self.folder / "twice.svg"
+        run("--plot", twice, "--from", *saved, saved[0])  # points that are there already draw no line back to them
+        self.assertEqual(twice.read_text(), picture.read_text())
         self.assert_one_line(run("--from", saved[0], expect=2), "--plot")
         self.assert_one_line(run(path, "--dataset", "/x", "--plot", picture, "--from", saved[0], expect=2), "--from")
         self.assert_one_line(run("--plot", picture, "--from", path, expect=1), str(path), "--json")
