@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <tuple>
+#include <iterator>
 
 namespace penstock::pipeline {
 namespace {
@@ -68,9 +68,22 @@ void damage_log::read(const std::string& field, const io::row_reader& reader, ex
 
 bool damage_log::is_known(const std::string& field, extent rows) const {
   const std::lock_guard lock(mutex_);
-  return std::any_of(parts_.begin(), parts_.end(), [&](const damaged_rows& part) {
-    return part.field == field && part.first <= rows.first && rows.first + rows.count <= part.first + part.count;
-  });
+  if (count_at_ == 0) return false;  // beyond the limit each is an error again, in the next run, too
+  const auto after = parts_.upper_bound({field, rows.first});
+  if (after == parts_.begin()) return false;
+  const damaged_rows& part = std::prev(after)->second;
+  return part.field == field && rows.first + rows.count <= part.first + part.count;
+}
+
+/// Makes one part of two that touch.
+damage_log::parts::iterator damage_log::join(parts::iterator left, parts::iterator right) {
+  damaged_rows& a = left->second;
+  const damaged_rows& b = right->second;
+  rows_of_parts_ -= a.count + b.count;
+  a.count = std::max(a.first + a.count, b.first + b.count) - a.first;
+  rows_of_parts_ += a.count;
+  parts_.erase(right);
+  return left;
 }
 
 void damage_log::note(const std::string& field, const io::row_reader& reader, extent rows, const io::error& why) {
@@ -83,23 +96,25 @@ void damage_log::note(const std::string& field, const io::row_reader& reader, ex
                     .dataset = segment.where.dataset,
                     .first_stored = rows.first - segment.first_row,
                     .why = why.what()};
-  const auto before = [](const damaged_rows& a, const damaged_rows& b) {
-    return std::tie(a.field, a.first) < std::tie(b.field, b.first);
-  };
-  auto at = parts_.insert(std::upper_bound(parts_.begin(), parts_.end(), part, before), std::move(part));
-  if (at != parts_.begin() && joins(*std::prev(at), *at)) --at;
-  while (std::next(at) != parts_.end() && joins(*at, *std::next(at))) {
-    at->count = std::max(at->first + at->count, std::next(at)->first + std::next(at)->count) - at->first;
-    parts_.erase(std::next(at));
+  const auto [inserted, is_new] = parts_.try_emplace({field, rows.first});
+  auto at = inserted;
+  if (is_new || at->second.count < rows.count) {
+    rows_of_parts_ += rows.count - at->second.count;
+    at->second = std::move(part);
   }
-  if (const std::uint64_t all = count_rows(); all > options_.limit_rows)
+  if (at != parts_.begin() && joins(std::prev(at)->second, at->second)) at = join(std::prev(at), at);
+  while (std::next(at) != parts_.end() && joins(at->second, std::next(at)->second)) at = join(at, std::next(at));
+  if (rows_of_parts_ <= count_at_) return;
+  const std::uint64_t all = count_rows();
+  count_at_ = all > options_.limit_rows ? 0 : rows_of_parts_ + options_.limit_rows - all;
+  if (count_at_ == 0)
     throw penstock::error(fmt::format("{}; {} rows are damaged by now, and the source lets {} be left out", why.what(),
                                       all, options_.limit_rows));
 }
 
 std::uint64_t damage_log::count_rows() const {
   std::vector<extent> all;
-  for (const damaged_rows& part : parts_) all.push_back({part.first, part.count});
+  for (const auto& [place, part] : parts_) all.push_back({part.first, part.count});
   std::uint64_t count = 0;
   for (const extent& e : joined(std::move(all))) count += e.count;
   return count;
@@ -107,7 +122,9 @@ std::uint64_t damage_log::count_rows() const {
 
 std::vector<damaged_rows> damage_log::list() const {
   const std::lock_guard lock(mutex_);
-  return parts_;
+  std::vector<damaged_rows> all;
+  for (const auto& [place, part] : parts_) all.push_back(part);
+  return all;
 }
 
 std::uint64_t damage_log::rows() const {

@@ -7,9 +7,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace penstock::pipeline {
@@ -19,7 +21,7 @@ namespace penstock::pipeline {
 /// Thread-safe.
 class damage_log {
  public:
-  explicit damage_log(damage_options options) : options_(std::move(options)) {}
+  explicit damage_log(damage_options options) : options_(std::move(options)), count_at_(options_.limit_rows) {}
 
   const damage_options& options() const noexcept { return options_; }
   /// As row_reader::read, but rows that are damaged become zeros and are appended to `skipped`. Throws io::error for
@@ -35,10 +37,14 @@ class damage_log {
   bool is_known(const std::string& field, extent rows) const;
   void note(const std::string& field, const io::row_reader& reader, extent rows, const io::error& why);
   std::uint64_t count_rows() const;
+  using parts = std::map<std::pair<std::string, std::uint64_t>, damaged_rows>;  ///< by field and first row
+  parts::iterator join(parts::iterator left, parts::iterator right);
 
   damage_options options_;
   mutable std::mutex mutex_;
-  std::vector<damaged_rows> parts_;  ///< sorted, as list() gives them
+  parts parts_;
+  std::uint64_t rows_of_parts_ = 0;  ///< as many as rows, or more: where fields are damaged in the same ones
+  std::uint64_t count_at_;           ///< while parts have no more, rows are within the limit; 0: they are not
 };
 
 /// Sorted, and none touches another.

@@ -125,6 +125,17 @@ BOOST_DATA_TEST_CASE(one_row_beyond_the_limit_is_the_error_as_usual, every_devic
       });
 }
 
+BOOST_DATA_TEST_CASE(beyond_the_limit_every_further_run_is_an_error_too, orders* data::make({0, 1, 64, 127}), order,
+                     limit) {
+  const damaged_file file("gzip", {1, 5});
+  const pp::damage_options how{.policy = pp::damage_policy::skip, .limit_rows = static_cast<std::uint64_t>(limit)};
+  auto pipeline = read(file.all().damaged(how), order).build(gpu::device::host(), small);
+  for (std::uint64_t run = 0; run < 3; ++run)
+    BOOST_CHECK_EXCEPTION(masked_rows(pipeline, run), pp::error, [&](const pp::error& e) {
+      return std::string(e.what()).find("lets " + std::to_string(limit)) != std::string::npos;
+    });
+}
+
 BOOST_AUTO_TEST_CASE(by_default_damage_ends_the_run_and_there_is_no_mask) {
   const small_file file(file_rows, chunk_rows, 4);
   BOOST_TEST(read(file.all(), 0).build(gpu::device::host(), small).plan().damage_mask.empty());

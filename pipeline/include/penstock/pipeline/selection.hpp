@@ -63,9 +63,9 @@ class selection {
   std::vector<criterion> criteria_;
 };
 
-/// Rows for which `keep` holds of the value of `field`, a field of the source with one number in each row, as float64.
-/// `keep` is called once for each row, on the thread that opens the source, in order. Throws std::invalid_argument
-/// where it is empty.
+/// Rows for which `keep` holds of the value of `field`, a field of the source with one number in each row, as it is
+/// stored (before scale and shift), as float64. `keep` is called once for each row, in order, on the thread that opens
+/// the source. Throws std::invalid_argument where it is empty.
 selection where(std::string field, std::function<bool(double)> keep);
 /// The two parts of a split: every row is in one of them. Throw std::invalid_argument for a probability that is none.
 selection training_part(split how);
