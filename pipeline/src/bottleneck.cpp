@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 namespace penstock::pipeline {
 namespace {
@@ -53,6 +54,20 @@ std::string of_link(const pipeline_report& r) {
                      *r.limits.link_bytes_per_second / 1e9);
 }
 
+/// How much of the time a stage was at work, or of its limit it came to; nothing where neither is known.
+std::optional<double> use_of(const pipeline_report& r, const std::string& name) {
+  const auto share_of_limit = [&](std::uint64_t bytes, const std::optional<double>& limit) {
+    return limit && *limit > 0 ? static_cast<double>(bytes) / r.seconds / *limit : 0;
+  };
+  const bool reads = name == "read" || name == "decode";
+  const stage_report* stage = find(r, reads ? "read" : name);
+  if (!stage || stage->workers == 0) return std::nullopt;
+  if (name == "copy" && !r.limits.link_bytes_per_second) return std::nullopt;  // its thread only issues it
+  if (name == "copy") return share_of_limit(stage->bytes, r.limits.link_bytes_per_second);
+  const double at_work = stage->mean_at_work / static_cast<double>(stage->workers);
+  return reads ? std::max(at_work, share_of_limit(r.reading.stored_bytes, r.limits.storage_bytes_per_second)) : at_work;
+}
+
 std::string of_stage(const pipeline_report& r, const std::string& name) {
   if (name == "read") return of_reading(r);
   if (name == "decode") return of_decoding(r);
@@ -87,8 +102,13 @@ std::string bottleneck_of(const pipeline_report& r) {
   for (const time_charge& wait : r.consumer_waits) by_stage[wait.stage] += wait.seconds;
   const auto worst = std::max_element(by_stage.begin(), by_stage.end(),
                                       [](const auto& a, const auto& b) { return a.second < b.second; });
-  return fmt::format("{}; the consumer waited {:.0f} % of the time, {:.0f} % for this", of_stage(r, worst->first),
-                     100 * waited, 100 * worst->second / r.seconds);
+  const std::string sentence = fmt::format("{}; the consumer waited {:.0f} % of the time, {:.0f} % for this",
+                                           of_stage(r, worst->first), 100 * waited, 100 * worst->second / r.seconds);
+  // Who is at work for more of the time than that stage is what holds both up.
+  const double worked = 1 - waited - stalled;
+  if (const auto use = use_of(r, worst->first); use && worked > *use)
+    return fmt::format("the consumer: at work {:.0f} % of the time; beside it {}", 100 * worked, sentence);
+  return sentence;
 }
 
 }  // namespace penstock::pipeline

@@ -199,6 +199,16 @@ BOOST_AUTO_TEST_CASE(the_bottleneck_is_one_sentence_beside_what_the_machine_give
   BOOST_TEST(bottleneck_of(r) ==
              "reading: 1.90 GB/s of the 2.00 GB/s that the storage gives; more threads will not help; the consumer "
              "waited 80 % of the time, 70 % for this");
+  r.stages.front().mean_at_work = 4;  // it is there when the consumer asks, mostly
+  r.limits.storage_bytes_per_second = 8e9;
+  r.consumer_wait_seconds = 3;
+  r.consumer_waits = {{"being read", 3, "read"}};
+  BOOST_TEST(bottleneck_of(r) ==
+             "the consumer: at work 70 % of the time; beside it reading: 1.90 GB/s of the 8.00 GB/s that the storage "
+             "gives, 4.0 of 12 workers at work; the consumer waited 30 % of the time, 30 % for this");
+  r.limits.storage_bytes_per_second = 2e9;  // nothing would make it faster
+  BOOST_TEST(bottleneck_of(r).find("reading: 1.90 GB/s of the 2.00 GB/s") == 0u);
+  r.consumer_wait_seconds = 8;
   r.consumer_waits = {{"waiting for a slot", 8, "copy"}};
   r.stages.push_back({.name = "copy (issued)", .bytes = 460'000'000'000, .workers = 1});
   r.limits.link_bytes_per_second = 55e9;
