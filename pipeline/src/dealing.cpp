@@ -13,7 +13,8 @@ dealing::dealing(const shard_options& how, std::uint64_t rows, std::uint64_t run
       ranks_(how.ranks ? how.ranks : how.shards),
       rows_(rows),
       run_rows_(std::max<std::uint64_t>(run_rows, 1)) {
-  if (shards_ == 0 || ranks_ == 0 || shards_ % ranks_ != 0)
+  if (shards_ == 0) throw std::invalid_argument("an order is dealt to 0 shards; it needs one at least");
+  if (shards_ % ranks_ != 0)
     throw std::invalid_argument(fmt::format(
         "{} shards cannot be served by {} processes alike; the number of processes must divide that of shards", shards_,
         ranks_));
