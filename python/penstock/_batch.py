@@ -147,12 +147,15 @@ class Field:
         """A torch.Tensor of these rows, for work on torch's current stream. It keeps the batch held. Raises TypeError
         where this torch lacks the type (uint16, uint32 and uint64 came with 2.3)."""
         take = _torch_from_dlpack()  # before the stream is asked for: it imports torch
-        if self._dtype in _NEW_IN_TORCH and not hasattr(sys.modules["torch"], self._dtype):
+        try:
+            return take(self._handle.capsule(self._key, torch_stream(self._device), False))
+        except (RuntimeError, BufferError) as e:
+            if self._dtype not in _NEW_IN_TORCH:
+                raise
             raise TypeError(
                 f"this torch has no {self._dtype}, the type of field '{self._name}'; read it as another one: "
                 f"source.astype({self._name}='int64' or 'float32')"
-            )
-        return take(self._handle.capsule(self._key, torch_stream(self._device), False))
+            ) from e
 
     def jax(self) -> Any:
         """A jax.Array of these rows. JAX copies rows on the host that do not suit its alignment."""

@@ -217,6 +217,7 @@ class Loader:
         epoch, batch = self._core.resume_at(json.dumps(state))
         if epoch > _MOST_EPOCHS or batch > self._batches:
             raise ValueError(f"the state says batch {batch} of epoch {epoch}, and epochs have {self._batches} batches")
+        self._core.refuse_caller()
         with self._turn:
             self._let_go()
             self._loop = None
@@ -244,7 +245,7 @@ class Loader:
     # --- for Epoch
 
     def _take(self, loop: Epoch) -> Batch:
-        self._core.refuse_child()
+        self._core.refuse_caller()
         with self._turn:
             return self._take_next(loop)
 

@@ -62,7 +62,7 @@ void bind_loader(nb::module_& m) {
             new (self) stream_loader(request_of(source, kept, maps, order, options));
           },
           nb::arg("source"), nb::arg("maps"), nb::arg("order"), nb::arg("options"))
-      .def("refuse_child", &stream_loader::refuse_child)
+      .def("refuse_caller", &stream_loader::refuse_caller)
       .def("begin", &stream_loader::begin, nb::arg("epoch"), nb::arg("batch"), nb::arg("stream").none())
       .def("next", &stream_loader::next)
       .def("close", &stream_loader::close)

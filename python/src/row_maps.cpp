@@ -8,6 +8,7 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <thread>
 
 #include "errors.hpp"
 #include "gil.hpp"
@@ -64,6 +65,18 @@ nb::dict described(std::span<const pipeline::block_field> fields, const shapes& 
   return all;
 }
 
+/// This thread, in a list, for as long as it lives.
+class presence {
+ public:
+  explicit presence(std::vector<std::thread::id>& in) : in_(in) { in_.push_back(std::this_thread::get_id()); }
+  ~presence() { in_.erase(std::find(in_.begin(), in_.end(), std::this_thread::get_id())); }
+  presence(const presence&) = delete;
+  presence& operator=(const presence&) = delete;
+
+ private:
+  std::vector<std::thread::id>& in_;
+};
+
 class buffer {
  public:
   explicit buffer(nb::handle object) {
@@ -96,11 +109,13 @@ struct row_maps::map {
   std::optional<std::vector<std::string>> fields;
   shapes outputs;
   std::size_t concurrency = 1;
+  mutable std::vector<std::thread::id> threads;  ///< that are in the function; changed with the GIL
 
   /// `before`, `after`: shapes of the fields as they come in and go out.
   void operator()(const pipeline::block& block, const shapes& before, const shapes& after) const {
     const with_gil locked;
     if (!function) return;  // the loader is closed, and nobody waits for these rows
+    const presence here(threads);
     try {
       call(block, before, after);
     } catch (const nb::python_error& error) {
@@ -160,6 +175,12 @@ std::vector<pipeline::host_transform> row_maps::transforms(shapes fields) const 
     fields = std::move(after);
   }
   return all;
+}
+
+bool row_maps::run_here() const noexcept {
+  return std::any_of(maps_.begin(), maps_.end(), [](const auto& one) {
+    return std::find(one->threads.begin(), one->threads.end(), std::this_thread::get_id()) != one->threads.end();
+  });
 }
 
 void row_maps::let_go() noexcept {

@@ -37,6 +37,8 @@ class row_maps {
   bool empty() const noexcept { return maps_.empty(); }
   /// Transforms of rows that begin with these fields, whose shapes Python is told. They take the GIL while they run.
   std::vector<pipeline::host_transform> transforms(std::vector<pipeline::field_shape> fields) const;
+  /// Whether one of the functions runs on this thread; holds the GIL.
+  bool run_here() const noexcept;
   /// The functions are not called any more; holds the GIL.
   void let_go() noexcept;
 

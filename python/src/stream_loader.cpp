@@ -65,7 +65,10 @@ stream_loader::turn::~turn() {
 
 stream_loader::~stream_loader() {
   if (getpid() == process_) {
-    close();
+    if (maps_.run_here())
+      close_on_main_thread();
+    else
+      close();
     return;
   }
   (void)range_.release();  // their threads are the parent's; there is nobody to stop or to wait for
@@ -84,6 +87,34 @@ const pipeline::pipeline& stream_loader::built() const {
   return *pipeline_;
 }
 
+void stream_loader::refuse_caller() const {
+  refuse_child();
+  if (maps_.run_here())
+    throw error(
+        "a function of map() used the loader that calls it, which would wait for itself; a function may use another "
+        "loader");
+}
+
+void stream_loader::close_on_main_thread() noexcept {
+  struct remains {
+    row_maps maps;
+    std::unique_ptr<pipeline::pipeline> pipeline;
+    std::unique_ptr<pipeline::epoch_range> range;
+  };
+  const auto close = [](void* of) {
+    const std::unique_ptr<remains> last(static_cast<remains*>(of));
+    {
+      const without_gil unlocked;
+      last->range.reset();
+      last->pipeline.reset();
+    }
+    last->maps.let_go();
+    return 0;
+  };
+  auto* const last = new remains{std::move(maps_), std::move(pipeline_), std::move(range_)};
+  (void)Py_AddPendingCall(close, last);  // where there are too many, this one lasts as long as the process
+}
+
 std::string stream_loader::state(std::uint64_t epoch, std::uint64_t batch) const {
   return look_at([&](const pipeline::pipeline& pipe) { return pipe.state({epoch, batch}); });
 }
@@ -94,7 +125,7 @@ std::pair<std::uint64_t, std::uint64_t> stream_loader::resume_at(const std::stri
 }
 
 void stream_loader::begin(std::uint64_t epoch, std::uint64_t batch, std::optional<std::uintptr_t> stream) {
-  refuse_child();
+  refuse_caller();
   const without_gil unlocked;
   const turn mine(*this);
   const pipeline::pipeline& pipe = built();
@@ -105,7 +136,7 @@ void stream_loader::begin(std::uint64_t epoch, std::uint64_t batch, std::optiona
 }
 
 std::optional<batch_handle> stream_loader::next() {
-  refuse_child();
+  refuse_caller();
   const without_gil unlocked;
   const turn mine(*this);
   built();
@@ -117,6 +148,7 @@ std::optional<batch_handle> stream_loader::next() {
 
 void stream_loader::close() {
   if (getpid() != process_) return;
+  refuse_caller();
   {
     const without_gil unlocked;
     stop_.request_stop();  // whoever waits for a batch lets go of the lock
@@ -130,14 +162,14 @@ void stream_loader::close() {
 }
 
 pipeline::pipeline_report stream_loader::report() const {
-  refuse_child();
+  refuse_caller();
   const without_gil unlocked;
   const turn mine(*this);
   return built().report();
 }
 
 std::uint64_t stream_loader::write_trace(const std::string& file) const {
-  refuse_child();
+  refuse_caller();
   const without_gil unlocked;
   const turn mine(*this);
   return built().write_trace(file);

@@ -40,6 +40,9 @@ class stream_loader {
 
   /// Throws in a forked child.
   void refuse_child() const;
+  /// Throws in a forked child, and in a function of map() that this loader calls: what waits for a batch, or for its
+  /// functions, would wait for itself there. Holds the GIL.
+  void refuse_caller() const;
   /// What `look` gives of the pipeline, for what does not change; it waits for nothing, not even for a call in
   /// progress, and does nothing with Python. Throws where there is no pipeline any more.
   template <class Look>
@@ -70,6 +73,9 @@ class stream_loader {
   };
 
   const pipeline::pipeline& built() const;
+
+  /// For a destructor that runs in a function of this loader's: the garbage collector may be called by any thread.
+  void close_on_main_thread() noexcept;
 
   const pid_t process_;
   gpu::budget budget_;

@@ -1,6 +1,7 @@
 """Functions of the user's on blocks of rows."""
 
 import gc
+import threading
 import weakref
 
 import numpy as np
@@ -60,6 +61,48 @@ def test_a_function_is_told_the_epoch_of_the_loop(make, source, labels_of, order
     next(loader.epoch(3))
     loader.load_state_dict({**loader.state_dict(), "epoch": 7})
     assert set(labels_of(loader.epoch(7))) == {7}
+
+
+@pytest.mark.parametrize(
+    "use", [lambda l: l.close(), lambda l: next(l.epoch(0)), lambda l: l.report(), lambda l: l.load_state_dict(l.state_dict())]
+)
+def test_a_function_that_would_wait_for_itself_is_refused(make, source, use):
+    loader = make(of=source.map(lambda block: use(loader), name="mine"))
+    with pytest.raises(ps.PipelineError, match="mine failed.*used the loader that calls it"):
+        next(loader.epoch(0))
+
+
+def test_a_function_may_ask_its_loader_and_use_others(make, source, labels_of):
+    def ask(block):
+        assert loader.plan() and loader.state_dict()["epoch"] == 0
+        return {"label": block["label"] + next(make(of=source).epoch(0)).numpy("label")[1]}
+
+    loader = make(of=source.map(ask, fields=["label"]))
+    np.testing.assert_array_equal(labels_of(loader.epoch(0)), np.arange(1, 1001))
+
+
+def test_a_loader_may_be_collected_in_its_own_function(source):
+    dropped, collected = threading.Event(), threading.Event()
+
+    def collect(block):
+        if block.row_ids[0] > 0:  # the first batch is there
+            dropped.wait()
+            gc.collect()
+            collected.set()
+
+    gc.disable()
+    try:
+        memory = {"device_memory": "8MiB", "pinned_memory": "4MiB"}
+        loader = ps.Loader(source.map(collect, fields=[]), 10, device="host", threads=1, block_bytes=4096, **memory)
+        loop = loader.epoch(0)
+        next(loop)
+        loader.cycle, gone = [loader, loop], weakref.ref(loader)
+        del loader, loop
+        dropped.set()
+        assert collected.wait(60)
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_a_function_may_look_only(make, source, labels_of):
