@@ -147,6 +147,8 @@ std::vector<task> checked_tasks(const options& o, const std::vector<std::size_t>
       const bool first = order == o.orders.front();
       if (o.baseline && first) examples::check_baseline(request, row_bytes);
       if (o.pread && first) examples::check_pread(request);
+      for (const std::size_t batch_rows : batch_sizes)
+        if (o.resident && first) examples::check_resident(request, batch_rows);
       tasks.push_back({request, row_bytes, first});
     }
   }

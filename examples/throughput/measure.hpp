@@ -107,7 +107,9 @@ void check_pread(const stream_request& request);
 figure measure_pread(const stream_request& request, std::size_t batch_rows, const timing& how);
 
 /// The bar for small batches: the same consumer kernel, batch by batch, on rows that already lie in the device's
-/// memory. Half of the device's budget holds them; of a larger dataset, the first rows are used again and again.
-figure measure_resident(stream_request request, std::size_t batch_rows, const timing& how);
+/// memory. Half of the device's budget holds them; of a larger dataset, the first rows are used again and again. Throws
+/// where a batch, or what loads them, does not fit beside them.
+void check_resident(const stream_request& request, std::size_t batch_rows);
+figure measure_resident(const stream_request& request, std::size_t batch_rows, const timing& how);
 
 }  // namespace examples

@@ -28,23 +28,41 @@ std::uint64_t resident_rows(const stream_request& request, std::uint64_t rows, s
   return most / batch_rows * batch_rows;
 }
 
-}  // namespace
+/// The pipeline that loads the rows, and what they take beside it.
+struct loading {
+  pl::opened opened;
+  std::size_t row_bytes;
+  std::uint64_t rows, held;
+  gpu::ledger items;
+  pl::pipeline_plan plan;
+};
 
-figure measure_resident(stream_request request, std::size_t batch_rows, const timing& how) {
+loading plan_loading(stream_request request, std::size_t batch_rows) {
   request.order = pl::sequential{};
   auto opened = open_rows(request, batch_rows);
   const std::size_t row_bytes = row_bytes_of(opened.fields().front());
   const std::uint64_t rows = opened.rows(), held = resident_rows(request, rows, row_bytes, batch_rows);
   auto items = consumer_items();
   items.add(gpu::memory_kind::device, std::string(rows_item), held * row_bytes);
-  const auto plan = opened.plan(request.device, request.budget, items);
+  auto plan = opened.plan(request.device, request.budget, items);
   items.add(plan.ledger);
-  const auto memory = std::make_shared<gpu::memory>(request.device, items);
+  return {std::move(opened), row_bytes, rows, held, std::move(items), std::move(plan)};
+}
+
+}  // namespace
+
+void check_resident(const stream_request& request, std::size_t batch_rows) { plan_loading(request, batch_rows); }
+
+figure measure_resident(const stream_request& request, std::size_t batch_rows, const timing& how) {
+  loading from = plan_loading(request, batch_rows);
+  const std::size_t row_bytes = from.row_bytes;
+  const std::uint64_t rows = from.rows, held = from.held;
+  const auto memory = std::make_shared<gpu::memory>(request.device, from.items);
   const consumer_memory sum(*memory);
   std::byte* const resident = memory->at(gpu::memory_kind::device, rows_item).data();
 
   const gpu::stream stream(request.device);
-  auto pipeline = std::move(opened).build(plan, memory);
+  auto pipeline = std::move(from.opened).build(from.plan, memory);
   std::uint64_t loaded = 0;
   for (auto& batch : pipeline.epochs(0, 1, {.stream = stream})) {
     const std::uint64_t count = std::min<std::uint64_t>(batch.valid_rows(), held - loaded);

@@ -306,6 +306,9 @@ class throughput(program_case):
         same = self.folder / "same"
         self.assert_one_line(run(path, "--dataset", "/x", "--json", same, "--csv", same, expect=2), "--csv", "--json")
         self.assert_one_line(run(path, "--dataset", "/x", "--batch-rows", "64,50:4", expect=2), "50:4 is empty")
+        large = self.make_rows(rows=2000, name="large.h5")  # 500 KiB, and a ring of two batches and more
+        arguments = ["--dataset", "/x", "--batch-rows", "10,1000", "--resident", "--device-memory", "1100KiB"]
+        self.assertIn("resident: rows", run(large, *arguments, expect=1).stderr)
         run(path, "--dataset", "/x", "--device-memory", "1KiB", expect=1)
         run(path, "--dataset", "/x", "--device-memory", "much", expect=2)
         run(path, expect=2)
