@@ -32,7 +32,7 @@ std::vector<ps::io::location> in_all_files(const examples::predict_options& o, c
   return all;
 }
 
-ps::train::predictor_options predictor_of(const examples::predict_options& o) {
+ps::train::predictor_options predictor_of(const examples::predict_options& o, const ps::train::class_labels& labels) {
   ps::train::predictor_options options = ps::train::options_of(o.checkpoint);
   options.rows = o.batch_rows;
   options.precision = ps::train::parse_precision(o.precision);
@@ -42,8 +42,9 @@ ps::train::predictor_options predictor_of(const examples::predict_options& o) {
     throw std::invalid_argument(fmt::format("{} is a model of {}; {}", o.checkpoint,
                                             inputs == 1 ? "one input" : "two inputs",
                                             inputs == 1 ? "leave --x2 out" : "name the second with --x2"));
-  if (o.classes && options.form == ps::train::prediction::output)
+  if (o.classes && labels.decision == ps::train::decision::none)
     throw std::invalid_argument(fmt::format("--classes: {} is a model of values, not of classes", o.checkpoint));
+  if (o.classes) options.form = ps::train::prediction::output;  // what evaluation goes by: no rounding makes equals
   return options;
 }
 
@@ -64,7 +65,8 @@ void predict(const examples::predict_options& o, const examples::stop_on_signal&
     for (const auto& each : *dataset) inputs.push_back(each.file);
   examples::check_output("--output", o.output, inputs);
 
-  const auto options = predictor_of(o);
+  const auto labels = ps::train::labels_of(o.checkpoint);
+  const auto options = predictor_of(o, labels);
   auto source = ps::pipeline::source{}.field("x", x, {.as = options.compute});
   if (!x2.empty()) source.field("x2", x2, {.as = options.compute});
   source.damaged(o.damaged);
@@ -86,7 +88,7 @@ void predict(const examples::predict_options& o, const examples::stop_on_signal&
   predictor.load(o.checkpoint);
   auto rows = std::move(opened).build(plan, memory);
   examples::prediction_file file(o.output, o.dataset, rows.rows(), options.model.outputs, options.compute, o.classes,
-                                 ps::train::labels_of(o.checkpoint));
+                                 labels);
   const auto start = std::chrono::steady_clock::now();
   try {
     predictor.predict(

@@ -12,7 +12,10 @@ void add_predict_options(CLI::App& app, predict_options& o) {
   app.add_option("--x2", o.x2, "Dataset of the second inputs, for a model that compares");
   app.add_option("-o,--output", o.output, "HDF5 file for the predictions, row by row")->required();
   app.add_option("--dataset", o.dataset, "Its dataset")->capture_default_str();
-  app.add_flag("--classes", o.classes, "Write the most probable class of each row (int32), not probabilities");
+  app.add_flag(
+      "--classes", o.classes,
+      "Write classes (int32), not probabilities: of each row the most probable one, or 1 and 0 for yes and no, for "
+      "each value where a model has several");
   add_damaged_option(app, o.damaged, "their predictions are NaN, or class -1, and they are listed");
   app.add_option("--batch-rows,--batch-size", o.batch_rows, "Rows that go through the model at once")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 30))

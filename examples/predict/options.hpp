@@ -19,7 +19,7 @@ struct predict_options {
   std::string output;
   std::string dataset = "/prediction";
   penstock::pipeline::damage_options damaged{};
-  bool classes = false;  ///< the most probable class in place of the values
+  bool classes = false;  ///< in place of the values
   std::size_t batch_rows = 1024;
   std::string precision = "float32";
   std::string device = "auto";

@@ -18,11 +18,13 @@ prediction_file::prediction_file(const std::string& file, std::string dataset, s
       columns_(columns),
       element_(element),
       classes_(classes),
+      decision_(labels.decision),
+      class_columns_(decision_ == ps::train::decision::yes_or_no ? columns : 1),
       first_class_(labels.first) {
-  if (classes)
+  if (classes && class_columns_ == 1)
     writer_.create(dataset_, ps::type::int32, {rows});
   else
-    writer_.create(dataset_, element, {rows, columns});
+    writer_.create(dataset_, classes ? ps::type::int32 : element, {rows, classes ? class_columns_ : columns});
   if (!labels.names.empty()) writer_.attribute(dataset_, "class_names", nlohmann::json(labels.names).dump());
 }
 
@@ -42,7 +44,7 @@ void prediction_file::write_none(std::uint64_t first_row, std::uint64_t count) {
       writer_.write_rows(dataset_, first_row + n, 1, std::as_bytes(std::span(row)));
   };
   if (classes_)
-    fill(std::int32_t{-1}, 1);
+    fill(std::int32_t{-1}, class_columns_);
   else if (element_ == ps::type::float64)
     fill(std::numeric_limits<double>::quiet_NaN(), columns_);
   else
@@ -56,12 +58,14 @@ void prediction_file::commit(std::uint64_t damaged_rows) {
 
 template <class T>
 void prediction_file::choose(std::size_t count, const T* values) {
-  chosen_.resize(count);
+  chosen_.resize(count * class_columns_);
+  if (decision_ == ps::train::decision::yes_or_no) {
+    for (std::size_t n = 0; n < chosen_.size(); ++n) chosen_[n] = first_class_ + (values[n] > T(0) ? 1 : 0);
+    return;
+  }
   for (std::size_t row = 0; row < count; ++row) {
     const T* const first = values + row * columns_;
-    const std::ptrdiff_t place =
-        columns_ == 1 ? (*first >= T(0.5) ? 1 : 0) : std::max_element(first, first + columns_) - first;
-    chosen_[row] = first_class_ + static_cast<std::int32_t>(place);
+    chosen_[row] = first_class_ + static_cast<std::int32_t>(std::max_element(first, first + columns_) - first);
   }
 }
 

@@ -16,9 +16,9 @@ namespace examples {
 /// The file of predictions: written as they come beside its name, and renamed when it is whole.
 class prediction_file {
  public:
-  /// `classes`: the class of the largest value is written, or for one column whether it is at least a half; classes
-  /// count from labels.first. Names of classes become the dataset's attribute "class_names", a JSON list. `faults`: for
-  /// tests.
+  /// `classes`: the values to come are a model's outputs, and classes are written: one for each row, or for each output
+  /// where labels.decision is about each; they count from labels.first. Names of classes become the dataset's attribute
+  /// "class_names", a JSON list. `faults`: for tests.
   prediction_file(const std::string& file, std::string dataset, std::uint64_t rows, std::size_t columns,
                   penstock::type element, bool classes, const penstock::train::class_labels& labels,
                   penstock::fault_seam faults = {});
@@ -38,6 +38,8 @@ class prediction_file {
   std::size_t columns_;
   penstock::type element_;
   bool classes_;
+  penstock::train::decision decision_;
+  std::size_t class_columns_;  // classes of a row
   std::int32_t first_class_;
   std::vector<std::int32_t> chosen_;
 };

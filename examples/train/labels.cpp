@@ -126,7 +126,13 @@ std::optional<penstock::pipeline::host_transform> numbered(const label_summary& 
                                                            const std::vector<std::string>& names,
                                                            const io::location& first) {
   namespace pipeline = penstock::pipeline;
-  if (stored.kind == label_kind::numbers || (stored.kind == label_kind::codes && stored.names == names)) return {};
+  const bool numbers = stored.kind == label_kind::numbers;
+  if (numbers ? !names.empty() : names.empty() && !stored.names.empty())
+    throw std::invalid_argument(
+        fmt::format("{}:{}: its labels are {}, and those of the training set {}; name classes "
+                    "in the same way in both",
+                    first.file.string(), first.dataset, numbers ? "numbers" : "texts", numbers ? "texts" : "numbers"));
+  if (numbers || (stored.kind == label_kind::codes && stored.names == names)) return {};
   std::vector<std::int32_t> places;
   for (const std::string& name : stored.names) {
     const auto found = std::lower_bound(names.begin(), names.end(), name);

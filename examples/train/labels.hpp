@@ -40,7 +40,8 @@ struct label_source {
 label_summary scan_labels(const label_source& from);
 
 /// A transform that makes field "label" of stored texts: the place of each among `names`, the training set's. Nothing
-/// where the stored values are that already. Throws std::invalid_argument that names a text which is not among them.
+/// where the stored values are that already. Throws std::invalid_argument that names a text which is not among them,
+/// and where one set has texts and the other numbers.
 std::optional<penstock::pipeline::host_transform> numbered(const label_summary& stored,
                                                            const std::vector<std::string>& names,
                                                            const penstock::io::location& first);

@@ -61,6 +61,8 @@ std::optional<penstock::pipeline::opened> open_testing(const train_options& o, c
 
 train::trainer_options trainer_of(const train_options& o, std::size_t inputs, const training_data& data) {
   // Before the aggregate: GCC 12 destroys what it has made of one twice where an initialiser throws (its bug 66139).
+  if (o.top_k > data.outputs)
+    throw std::invalid_argument(fmt::format("--top-k {}: there are {} classes", o.top_k, data.outputs));
   const train::optimizer_options optimizer = optimizer_of(o);
   const train::loss_options loss = loss_of(o);
   const auto offloads = [&](const char* what) {
@@ -95,7 +97,9 @@ train::trainer_options trainer_of(const train_options& o, std::size_t inputs, co
           .accumulate = o.accumulate,
           .schedule = schedule,
           .x2 = data.training.x2.empty() ? "" : "x2",
-          .weight = data.training.weights.empty() || skips_damaged(o) ? "" : "weight",
+          .weight = data.training.weights.empty() ? ""
+                    : skips_damaged(o)            ? o.damaged.mask
+                                                  : "weight",
           .class_names = data.training.labels.names,
           .stop = o.stop,
           .report_every = o.log_steps};
@@ -120,6 +124,21 @@ void print_largest(const train::stage_options& stage, const train::fits_budget& 
       "the largest batches that fit{}: {} rows{}\n",
       stage.recompute_layers != 0 || stage.offload.optimizer || stage.offload.activations ? " with these levers" : "",
       rows, rows == most ? " and more" : "");
+}
+
+/// A step is made of equal batches, and some numbers of rows have no divisors: says which number near to it has one.
+void print_better_rows(const train_options& o, const train::stage_options& asked, const train::fitted_step& step,
+                       const train::fits_budget& fits) {
+  const auto& used = step.used;
+  if (std::all_of(used.begin(), used.end(), [](train::lever l) { return l == train::lever::micro_batch; })) return;
+  const std::size_t largest = train::largest_rows(asked, fits, o.batch_rows);
+  if (largest == 0 || 2 * step.stage.rows > largest) return;
+  const std::size_t parts = (o.batch_rows + largest - 1) / largest, rows = (o.batch_rows + parts - 1) / parts;
+  if (rows < o.floor_rows) return;
+  fmt::print(
+      "batches of {} rows would fit, but {} has no divisor near that: with --batch-rows {} steps would be made of "
+      "{} batches of {} rows\n",
+      largest, o.batch_rows, rows * parts, parts, rows);
 }
 
 }  // namespace
@@ -159,6 +178,7 @@ planned_session plan_session(const train_options& o, const training_data& data) 
                                         o.batch_rows),
                             refused->items(), refused->limits(), last->smallest());
   for (const std::string& reason : step->reasons) fmt::print("{}\n", reason);
+  print_better_rows(o, trainer.stage, *step, fits);
   if (o.plan_only) print_largest(step->stage, fits);
   fits(step->stage);  // opens and plans what was chosen, after what was tried last
   if (o.calibrate) {

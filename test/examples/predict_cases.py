@@ -38,6 +38,19 @@ class predict(program_case):
             self.assertEqual(written["a/class"].dtype, "i4")
             numpy.testing.assert_array_equal(written["a/class"][:], probabilities.argmax(1))
 
+    def test_several_yes_and_no_of_a_row_are_several_classes(self):
+        path, out = self.make_rows(rows=600), self.folder / "out.h5"
+        with h5py.File(path, "a") as file:
+            file["several"] = (file["x"][:, :3] > 0.2).astype("u1")
+        checkpoint = self.trained(path, "--y", "/several", "--loss", "binary", "--lr", 0.01, "--batch-rows", 16)
+        self.run_program("penstock-predict", checkpoint, path, "-o", out)
+        probabilities = h5py.File(out)["prediction"][:]
+        self.run_program("penstock-predict", checkpoint, path, "-o", out, "--classes")
+        with h5py.File(out) as file, h5py.File(path) as data:
+            self.assertEqual((file["prediction"].shape, file["prediction"].dtype), ((600, 3), "i4"))
+            numpy.testing.assert_array_equal(file["prediction"][:], (probabilities > 0.5).astype("i4"))
+            self.assertGreater((file["prediction"][:] == data["several"][:]).mean(), 0.8)
+
     def test_leaves_nothing_where_it_fails(self):
         path = self.make_rows(rows=500)
         checkpoint, out = self.trained(path), self.folder / "out.h5"

@@ -70,6 +70,14 @@ class train(program_case):
         self.assertIn("with these levers: 1 rows", tight)
         # A floor of one row: smaller batches come before any other lever.
         self.assertNotIn("one output", plan(512, "2400KiB", "--floor-rows", 1).stdout)
+        # A prime number of rows has no batches but of one row: another number near to it is named, and needs no lever.
+        told = re.search(r"batches of (\d+) rows would fit, but 1021 .* --batch-rows (\d+) .* (\d+) batches of (\d+) rows",
+                         plan(1021, "4MiB").stdout)  # fmt: skip
+        fitting, better, parts, rows = map(int, told.groups())
+        self.assertEqual(better, parts * rows)
+        self.assertTrue(rows <= fitting and 1021 <= better < 1021 + parts)
+        self.assertNotIn("would fit", plan(better, "4MiB").stdout)
+        self.assertIn(f"steps are made of {parts} batches of {rows} rows", plan(better, "4MiB").stdout)
 
     def test_levers_change_the_plan_and_not_the_results(self):
         path, results = self.make_rows(rows=1000), self.folder / "results.json"

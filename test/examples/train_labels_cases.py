@@ -65,6 +65,9 @@ class train_labels(program_case):
             self.assertGreater(found["test_accuracy"], 0.9)
         done = self.train(path, "--y", "/text", "--test-x", "/few_x", "--test-y", "/other", expect=2)[0]
         self.assert_one_line(done, "/other", "'banana'", "4 classes")
+        for one, other in ("/text", "/label"), ("/fixed", "/label"), ("/label", "/text"), ("/label", "/fixed"):
+            done = self.train(path, "--y", one, "--test-x", "/x", "--test-y", other, expect=2)[0]
+            self.assert_one_line(done, f"{other}: its labels are", "texts", "numbers")
 
     def test_names_of_classes_come_back_with_the_predictions(self):
         path, x, label = self.make_classes()
@@ -136,6 +139,19 @@ class train_labels(program_case):
         self.assert_one_line(self.train(path, *masked, expect=1)[0], "/masked_label", "row 0")
         self.assertGreater(self.train(path, *masked, "--weights", "/weight", "--test-weights", "/weight")[1]["test_accuracy"], 0.9)
 
+    def test_a_set_of_which_no_row_counts_is_no_set(self):
+        path, x, label = self.make_classes()
+        with h5py.File(path, "a") as file:
+            file["none"] = numpy.zeros(len(x), "f4")
+        done = self.train(path, "--weights", "/none", expect=1)[0]
+        self.assert_one_line(done, "no row of the training set counts")
+        test = ("--test-x", "/x", "--test-y", "/label", "--test-weights", "/none")
+        with h5py.File(path, "a") as file:
+            file["all"] = numpy.ones(len(x), "f4")
+        done = self.train(path, *test, "--weights", "/all", expect=1)[0]
+        self.assert_one_line(done, "no row of the test set counts")
+        self.assert_one_line(self.train(path, "--class-weights", "0,0,0,0", expect=2)[0], "no row would count")
+
     def test_rare_classes_weigh_more_on_request(self):
         path, x, label = self.make_classes()
         keep = numpy.flatnonzero((label != 3) | (numpy.arange(len(label)) % 12 == 0))
@@ -174,3 +190,4 @@ class train_labels(program_case):
         self.assert_one_line(self.train(path, "--y", "/hot", expect=1)[0], "/hot", "--one-hot")
         self.assert_one_line(self.train(path, "--y", "/text", "--labels-from", 1, expect=2)[0], "--labels-from")
         self.assert_one_line(self.train(path, "--y", "/text", "--classes", 3, expect=2)[0], "4 different labels", "3 classes")
+        self.assert_one_line(self.train(path, "--top-k", 5, expect=2)[0], "--top-k 5", "4 classes")

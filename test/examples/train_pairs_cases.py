@@ -51,6 +51,15 @@ class train_pairs(program_case):
         with h5py.File(out) as written:
             numpy.testing.assert_allclose(written["prediction"][:].reshape(-1), 1 - first, atol=1e-6)
 
+    def test_the_better_of_two_is_a_class_with_a_margin_too(self):
+        path, state, out = self.make_pairs(), self.folder / "c.h5", self.folder / "out.h5"
+        found = self.train(path, "--loss", "ranking", "--margin", 1, *self.tested(), "--checkpoint", state)[1]
+        self.run_program("penstock-predict", state, path, "--x", "/a", "--x2", "/b", "-o", out, "--classes")
+        with h5py.File(path) as data, h5py.File(out) as written:
+            right = written["prediction"][:] == data["better"][:]
+            self.assertEqual(right.shape, (len(data["better"]),))
+            self.assertAlmostEqual(right.mean(), found["test_accuracy"], places=6)
+
     def test_towers_and_joins_of_every_kind_learn_what_suits_them(self):
         path = self.make_pairs()
         for towers, join, loss, y, *more in (

@@ -44,11 +44,14 @@ class train_runs(program_case):
         self.assertIn("means and deviations are the checkpoint's; learning rate", resumed.stdout)
         self.assertNotIn("deviations are the checkpoint's", undisturbed.stdout)
         self.assertNotIn("epoch 2/4:", resumed.stdout)
+        self.assertNotIn("not to the bits", resumed.stdout)
         self.assertEqual(resumed.stdout.splitlines()[-1], undisturbed.stdout.splitlines()[-1])
         self.assert_same_state(whole, parts)
         # Once more, with nothing left to do: the result is shown, and the checkpoint stays.
         again = self.run_program("penstock-train", *self.arguments(data, parts, "--epochs", 4, "--resume"))
         self.assertEqual(again.stdout.splitlines()[-1], undisturbed.stdout.splitlines()[-1])
+        other = self.run_program("penstock-train", *self.arguments(data, parts, "--epochs", 4, "--resume", "--clip-norm", 1))
+        self.assertIn("not to the bits of a run without a stop: its clipping was none, and this run's is at a norm of 1\n", other.stdout)
         self.assert_same_state(whole, parts)
 
     def test_other_weights_of_rows_are_refused(self):

@@ -10,10 +10,12 @@
 #include <penstock/train/error.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <span>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 namespace penstock::train {
 namespace {
@@ -83,8 +85,12 @@ predictor_options model_in(const std::filesystem::path& file) {
 class_labels labels_in(const std::filesystem::path& file) {
   const json there = read_attributes(file);
   try {
+    const std::string loss = there.at("loss");
     return {.names = there.value("class_names", std::vector<std::string>{}),
-            .first = there.at("identity").at("targets") == name_of(target::label_from_one) ? 1 : 0};
+            .first = there.at("identity").at("targets") == name_of(target::label_from_one) ? 1 : 0,
+            .decision = loss == "softmax"                       ? decision::largest
+                        : loss == "binary" || loss == "ranking" ? decision::yes_or_no
+                                                                : decision::none};
   } catch (const json::exception&) {
     refuse(file, lacks_a_value);
   }
@@ -109,6 +115,17 @@ std::string other_precision(const json& there, learner& model, const stage_optio
   return fmt::format("its matrix products were {}, and this run's are {}", then, now);
 }
 
+/// The same of options that may differ.
+std::string other_arithmetic(const json& there, const learner& model, const trainer_options& options) {
+  const json here = arithmetic_of(model, options), other = there.value("arithmetic", json::object());
+  std::string text;
+  for (const auto& [name, value] : here.items())
+    if (other.contains(name) && other.at(name) != value)
+      text += fmt::format("{}its {} was {}, and this run's is {}", text.empty() ? "" : "; ", name,
+                          other.at(name).get<std::string>(), value.get<std::string>());
+  return text;
+}
+
 resumed_run run_in(const std::filesystem::path& file, learner& to, const trainer_options& options) {
   const json there = read_attributes(file);
   try {
@@ -127,6 +144,8 @@ resumed_run run_in(const std::filesystem::path& file, learner& to, const trainer
                       .last = there.contains("last") ? metrics_of(there.at("last")) : metrics{},
                       .judged = there.contains("judged") ? judged_of(there.at("judged")) : judged_epochs{},
                       .source = there.at("source")};
+    std::vector<std::string> differences{other_precision(there, to, options.stage),
+                                         other_arithmetic(there, to, options)};
     const input_statistics statistics =
         read_items(file, there, to.state(), to.stage() != nullptr ? options.stage.model.inputs : 0,
                    [&](const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes) {
@@ -134,10 +153,9 @@ resumed_run run_in(const std::filesystem::path& file, learner& to, const trainer
                    });
     to.set_normalisation(statistics);
     to.set_progress(progress);
-    std::string difference = other_precision(there, to, options.stage);
-    const std::string algorithms = to.set_algorithms(there.value("algorithms", std::string()));
-    if (!difference.empty() && !algorithms.empty()) difference += "; ";
-    return {at, difference + algorithms};
+    differences.push_back(to.set_algorithms(there.value("algorithms", std::string())));
+    std::erase(differences, "");
+    return {at, fmt::format("{}", fmt::join(differences, "; "))};
   } catch (const json::exception&) {
     refuse(file, lacks_a_value);
   }
@@ -178,6 +196,7 @@ void save_checkpoint(const std::filesystem::path& file, learner& from, const tra
                      {"last", to_json(at.last)},
                      {"judged", to_json(at.judged)},
                      {"source", at.source},
+                     {"arithmetic", arithmetic_of(from, options)},
                      {"checksums", sums},
                      {"steps", now.steps},
                      {"skipped", now.skipped},

@@ -19,6 +19,14 @@ std::vector<std::size_t> counts_of(const json& j) {
   return all;
 }
 
+std::string to_text(const schedule& s) {
+  std::string text = "constant";
+  if (s.form == schedule::shape::cosine) text = fmt::format("cosine to {} over {} epochs", s.final_factor, s.epochs);
+  if (s.form == schedule::shape::steps)
+    text = fmt::format("times {} after every {} epochs", s.step_factor, s.step_epochs);
+  return s.warmup_steps == 0 ? text : fmt::format("{} after {} steps of warm-up", text, s.warmup_steps);
+}
+
 /// JSON has no NaN: null stands for it.
 double number_of(const json& j) { return j.is_null() ? std::numeric_limits<double>::quiet_NaN() : j.get<double>(); }
 
@@ -101,6 +109,19 @@ json identity_of(const learner& model, const trainer_options& options) {
           {"compute", std::string(name_of(s.compute))},
           {"seed", s.seed},
           {"rows of a step", s.rows * options.accumulate}};
+}
+
+json arithmetic_of(const learner& model, const trainer_options& options) {
+  const stage_options& s = options.stage;
+  json all{{"schedule", to_text(options.schedule)},
+           {"split of a step", fmt::format("{} x {} rows", options.accumulate, s.rows)}};
+  if (!model.name().empty()) {
+    all["learning rate"] = fmt::format("{}", learning_rate(s.optimizer));
+    return all;
+  }
+  all["optimizer"] = to_text(s.optimizer);
+  all["clipping"] = s.clip_norm > 0 ? fmt::format("at a norm of {}", s.clip_norm) : "none";
+  return all;
 }
 
 }  // namespace penstock::train

@@ -29,4 +29,7 @@ mlp_options model_of(const nlohmann::json& there);
 /// What must be the same for a run to go on as if it had never stopped, each with its words for people.
 nlohmann::json identity_of(const learner& model, const trainer_options& options);
 
+/// What may differ when a run goes on, but changes its bits: texts, each with its words for people.
+nlohmann::json arithmetic_of(const learner& model, const trainer_options& options);
+
 }  // namespace penstock::train

@@ -74,6 +74,8 @@ void check_class_weights(const stage_options& options) {
                        options.model.outputs));
   for (const double weight : options.class_weights)
     if (!(weight >= 0 && std::isfinite(weight))) refuse(fmt::format("a class weight of {}; it is 0 or more", weight));
+  if (std::all_of(options.class_weights.begin(), options.class_weights.end(), [](double w) { return w == 0; }))
+    refuse("the weights of all classes are 0, so that no row would count");
 }
 
 /// Rows of one class against predictions of one: classes, or one sigmoid.

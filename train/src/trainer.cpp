@@ -3,11 +3,11 @@
 #include "checkpoint.hpp"
 #include "own_learner.hpp"
 #include "stage_learner.hpp"
+#include "training_source.hpp"
 
 #include <penstock/train/error.hpp>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -95,46 +95,10 @@ batch_rows rows_of(const pipeline::batch& batch, const trainer_options& options,
   return rows;
 }
 
-/// The file (its folder may change) and dataset of a field, from its first row to its last.
-std::string stored_in(const pipeline::pipeline& data, const std::string& field) {
-  const auto name = [&](std::uint64_t row) {
-    const auto place = data.place_of(field, row);
-    return place ? fmt::format("{}:{}", std::filesystem::path(place->file).filename().string(), place->dataset)
-                 : "made by a transform";
-  };
-  if (data.rows() == 0) return "nothing";
-  const std::string first = name(0), last = name(data.rows() - 1);
-  return first == last ? first : fmt::format("{} to {}", first, last);
-}
-
-/// Where the rows' weights are stored: in the field that is named, or, where that is a mask of damaged rows, in one
-/// beside inputs and targets, which a transform has multiplied into it.
-std::vector<std::string> stored_weights(const pipeline::pipeline& data, const trainer_options& options) {
-  const std::string& mask = data.plan().damage_mask;
-  const bool named = !options.weight.empty() && options.weight != mask;
-  std::vector<std::string> places;
-  if (data.rows() == 0) return places;
-  for (const auto& field : data.plan().fields) {
-    const std::string& name = field.name;
-    if (name == options.x || name == options.x2 || name == options.label) continue;
-    if (named ? name == options.weight : !mask.empty() && name != mask && data.place_of(name, 0))
-      places.push_back(stored_in(data, name));
-  }
-  return places;
-}
-
-/// What the order of rows, and so the bits of a run, depend on.
-std::string source_of(const pipeline::pipeline& data, const trainer_options& options, bool all_fields) {
-  std::vector<std::string> places;
-  if (all_fields) {
-    for (const auto& field : data.plan().fields) places.push_back(stored_in(data, field.name));
-  } else {
-    places = {stored_in(data, options.x), stored_in(data, options.label)};
-    if (!options.x2.empty()) places.insert(places.begin() + 1, stored_in(data, options.x2));
-    const auto weights = stored_weights(data, options);
-    places.insert(places.end(), weights.begin(), weights.end());
-  }
-  return fmt::format("{} rows of {}, {}", data.rows(), fmt::join(places, " with "), data.row_order().description());
+/// The first row at fault, which blocks every update from its step on.
+std::uint64_t first_fault(const progress& p) {
+  const std::uint64_t input = p.bad_input == progress::no_row ? p.bad_input : p.bad_input & ~progress::of_second_input;
+  return std::min({input, p.bad_loss, p.bad_label, p.bad_weight});
 }
 
 std::string bad_target(const stage_options& stage) {
@@ -226,14 +190,7 @@ void trainer::normalise_from(pipeline::pipeline& training, std::stop_token stop)
 }
 
 epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_token stop, const observer& watch) {
-  const std::string source = source_of(training, options_, model_->stage() == nullptr);
-  if ((resumed_ || position_.next_batch != 0) && !position_.source.empty() && position_.source != source)
-    throw error(
-        fmt::format("the training set is {}, and this run began with {}; go on with the same data and order, "
-                    "or start afresh",
-                    source, position_.source));
-  position_.source = source;
-  resumed_ = false;
+  check_source(training);
   const auto start = clock::now();
   const double rate = learning_rate(options_.stage.optimizer);
   const std::uint64_t steps_per_epoch = (training.batches_per_epoch() + options_.accumulate - 1) / options_.accumulate;
@@ -244,6 +201,7 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
            factor(options_.schedule, position_.epoch * steps_per_epoch + batch / options_.accumulate, steps_per_epoch);
   };
   if (position_.next_batch > 0) done.learning_rate = rate_at(position_.next_batch - 1);  // perhaps none comes after it
+  std::uint64_t valid_rows = 0;
   const auto note = [&](const train::progress& p) {
     check(p, training, "training set", position_.epoch);
     done.training = p.at_step, done.steps = p.steps, done.skipped = p.skipped;
@@ -252,8 +210,7 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
 
   model_->reset(position_.training);
   monitor_.streams(training.plan().ledger);
-  bool stopped = false;
-  try {
+  const auto take_steps = [&] {
     auto range = training.epochs(position_.epoch, 1,
                                  {.stream = model_->stream(), .stop = stop, .first_batch = position_.next_batch});
     std::size_t in_step = 0;
@@ -267,6 +224,7 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
                            .ends = ends,
                            .first_row = batch.index() * options_.stage.rows});
       monitor_.batch(batch.rows());
+      valid_rows += batch.valid_rows();
       in_step = ends ? 0 : in_step + 1;
       if (!ends) continue;
       done.batches = position_.next_batch = batch.index() + 1;
@@ -277,28 +235,61 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
       }
       if (stop.stop_requested()) break;
     }
-  } catch (const pipeline::stopped&) {
-    model_->discard();  // of a step that has begun; it is done again
-    stopped = true;
+  };
+  bool stopped = false;
+  try {
+    try {
+      take_steps();
+    } catch (const pipeline::stopped&) {
+      model_->discard();  // of a step that has begun; it is done again
+      stopped = true;
+    }
+    note(model_->progress());
+    if (position_.next_batch == done.batches_per_epoch && done.skipped == 0)
+      check_that_rows_count(valid_rows, done.training, "training set");
   } catch (...) {
     forget_step();
     throw;
   }
-  note(model_->progress());
   done.exact = false;
   position_.training = done.training;
   done.complete = !stopped && position_.next_batch == done.batches_per_epoch;
   if (done.complete)
-    position_ = {.epoch = position_.epoch + 1, .last = done.training, .judged = position_.judged, .source = source};
+    position_ = {
+        .epoch = position_.epoch + 1, .last = done.training, .judged = position_.judged, .source = position_.source};
   if (watch) watch(done);
   return done;
 }
 
-/// Of a step that ended with an error. A device that fails for good fails here too: the first error is what counts.
+/// The data and their order are those that the run began with.
+void trainer::check_source(const pipeline::pipeline& training) {
+  const std::string source = source_of(training, options_, model_->stage() == nullptr);
+  if ((resumed_ || position_.next_batch != 0) && !position_.source.empty() && position_.source != source)
+    throw error(
+        fmt::format("the training set is {}, and this run began with {}; go on with the same data and order, "
+                    "or start afresh",
+                    source, position_.source));
+  position_.source = source;
+  resumed_ = false;
+}
+
+/// A run in which every row is masked would end without a word, and with the weights that it began with.
+void trainer::check_that_rows_count(std::uint64_t rows, const metrics& counted, const char* what) const {
+  if (rows == 0 || counted.rows > 0 || model_->stage() == nullptr) return;
+  throw error(fmt::format("no row of the {} counts: the weights of all rows, or of their classes, are 0", what));
+}
+
+/// Of a step that ended with an error, and of those after a row at fault, which changed nothing: it is noticed some
+/// steps later. A device that fails for good fails here too: the first error is what counts.
 void trainer::forget_step() {
   try {
     model_->discard();
-    position_.training = model_->progress().at_step;
+    const train::progress now = model_->progress();
+    position_.training = now.at_step;
+    if (const std::uint64_t row = first_fault(now); row != train::progress::no_row && model_->stage() != nullptr) {
+      const std::uint64_t step = row / options_.stage.rows / options_.accumulate;
+      position_.next_batch = std::min<std::uint64_t>(position_.next_batch, step * options_.accumulate);
+    }
   } catch (const penstock::error&) {
   }
 }
@@ -308,14 +299,18 @@ metrics trainer::evaluate(pipeline::pipeline& testing, std::stop_token stop) {
   monitor_.streams(testing.plan().ledger);
   constexpr std::uint64_t epoch = 0;  // of the test set's own order: always the same
   auto range = testing.epochs(epoch, 1, {.stream = model_->stream(), .stop = stop});
+  std::uint64_t valid_rows = 0;
   while (const pipeline::batch batch = range.next()) {
     model_->step(batch, {.training = false, .first_row = batch.index() * options_.stage.rows});
     monitor_.batch(batch.rows());
+    valid_rows += batch.valid_rows();
   }
   const train::progress p = model_->progress();
   if (train::stage* const stage = model_->stage()) confusion_ = stage->confusion();
   model_->reset();
+  if (first_fault(p) != train::progress::no_row) model_->set_progress(p);  // its rows are not those of training
   check(p, testing, "test set", epoch);
+  check_that_rows_count(valid_rows, p.running, "test set");
   return p.running;
 }
 

@@ -191,7 +191,8 @@ class stage {
   /// Copies state to and from the host through planned pinned memory; both block. `bytes` is the item's size.
   void read_state(const state_item& item, std::size_t offset, std::byte* to, std::size_t bytes);
   void write_state(const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes);
-  /// Sets the number of steps made, which AdamW's correction depends on: comes last where all state is written.
+  /// Sets the number of steps made, which AdamW's correction depends on, and forgets rows that were at fault: comes
+  /// last where all state is written.
   void set_steps(std::uint64_t steps, std::uint64_t skipped = 0);
   /// Sets the loss scale of fp16, and the steps since it last changed.
   void set_loss_scale(double scale, std::uint64_t clean_steps = 0);

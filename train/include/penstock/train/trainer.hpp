@@ -61,10 +61,18 @@ struct position {
   std::string source{};    ///< the training set and its order, in words; empty: not known yet
 };
 
+/// How a row's class follows from the outputs of a model.
+enum class decision : std::uint8_t {
+  none,      ///< of values: there are no classes
+  largest,   ///< the place of the largest output, the first one of equals
+  yes_or_no  ///< for each output: yes above 0
+};
+
 /// What a checkpoint's classes are called.
 struct class_labels {
   std::vector<std::string> names{};  ///< trainer_options::class_names; empty: numbers
   std::int32_t first = 0;            ///< the number of the first class
+  train::decision decision = decision::largest;
 };
 /// Throws io::error, train::error for what is no checkpoint.
 class_labels labels_of(const std::filesystem::path& checkpoint);
@@ -93,7 +101,7 @@ class trainer {
   /// Trains until the epoch's end, from where it stands. A stop is obeyed between steps: the result is not complete
   /// then, and the next call goes on. Throws train::error with the row at fault, pipeline errors as they are; and
   /// train::error that names both sides where a resumed run, or an epoch under way, is given other data or another
-  /// order of its rows (files may have moved to another folder).
+  /// order of its rows (files may have moved to another folder), and where a weight of 0 masks every row.
   epoch_progress train_epoch(pipeline::pipeline& training, std::stop_token stop = {}, const observer& watch = {});
   /// Loss and other metrics over one epoch of a pipeline, without gradients.
   metrics evaluate(pipeline::pipeline& testing, std::stop_token stop = {});
@@ -111,7 +119,8 @@ class trainer {
   /// Goes on from a checkpoint as if it had never stopped. Throws io::error, and train::error that names both sides
   /// where the checkpoint is of another model, optimizer, seed or step size, or is damaged (it carries checksums);
   /// nothing is changed then. Gives why it will not have the bits of the run that was not stopped, in a sentence:
-  /// another precision, another device or another version of its library, with other algorithms. Empty: it will.
+  /// another device or another version of its library, with other algorithms; another precision, learning rate (with
+  /// its schedule), weight decay, clipping, or other batches of a step. Empty: it will.
   std::string resume(const std::filesystem::path& file);
 
   const trainer_options& options() const noexcept { return options_; }
@@ -126,6 +135,8 @@ class trainer {
  private:
   void check(const train::progress& so_far, const pipeline::pipeline& data, const char* what,
              std::uint64_t epoch) const;
+  void check_source(const pipeline::pipeline& training);
+  void check_that_rows_count(std::uint64_t rows, const metrics& counted, const char* what) const;
   void forget_step();
 
   trainer_options options_;

@@ -1,0 +1,123 @@
+#include "fixture.hpp"
+#include "training_file.hpp"
+
+#include <penstock/train/error.hpp>
+
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <limits>
+#include <ostream>
+
+using namespace penstock;
+using penstock::test::small_trainer;
+using penstock::test::training_file;
+using penstock::test::training_run;
+
+namespace {
+
+constexpr std::size_t bad_row = 613;
+
+enum class fault_of { input, label, both };
+std::ostream& operator<<(std::ostream& to, fault_of what) {
+  return to << (what == fault_of::input ? "input" : what == fault_of::label ? "label" : "both");
+}
+
+/// 40 batches of 25 rows in steps of 3, and of 1 at the end; the device is looked at once, after all of them.
+train::trainer_options seldom_checked() {
+  auto options = small_trainer(25, 3);
+  options.check_every = 1000;
+  return options;
+}
+
+void spoil(training_file& data, fault_of what) {
+  if (what != fault_of::label) data.x[bad_row * training_file::columns + 2] = std::numeric_limits<float>::quiet_NaN();
+  if (what != fault_of::input) data.labels[(bad_row + 200) % data.labels.size()] = 4;
+  data.write();
+}
+
+/// The batch that holds a row in the first epoch.
+std::uint64_t batch_of(const training_run& run, std::uint64_t row) {
+  std::uint64_t at = 0;
+  while (run.planned.training.row_order().row(0, at) != row) ++at;
+  return at / 25;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(going_on)
+
+BOOST_DATA_TEST_CASE(a_run_goes_on_from_the_step_of_the_row_at_fault_once_that_is_mended,
+                     boost::unit_test::data::make({fault_of::input, fault_of::label, fault_of::both}), what) {
+  const auto options = seldom_checked();
+  const training_file good;
+  training_run straight(good, options);
+  const train::epoch_progress whole = straight.trainer.train_epoch(straight.planned.training);
+
+  training_file data = good;
+  spoil(data, what);
+  training_run run(data, options);
+  BOOST_CHECK_THROW(run.trainer.train_epoch(run.planned.training), train::error);
+  const std::uint64_t input = batch_of(run, bad_row), label = batch_of(run, (bad_row + 200) % 1000);
+  const std::uint64_t first = what == fault_of::input   ? input
+                              : what == fault_of::label ? label
+                                                        : std::min(input, label);
+  BOOST_TEST(run.trainer.position().next_batch == first / 3 * 3);
+  BOOST_TEST(run.trainer.position().training.rows == first / 3 * 75);
+  run.trainer.save(data.path("c.h5"));
+
+  good.write();
+  training_run mended(good, options);
+  for (train::trainer* const trainer : {&mended.trainer, &run.trainer}) {  // a new one, and the one that failed
+    BOOST_TEST(trainer->resume(data.path("c.h5")) == "");
+    const train::epoch_progress rest = trainer->train_epoch(mended.planned.training);
+    BOOST_TEST(rest.complete);
+    BOOST_TEST(rest.steps == 14u);
+    BOOST_TEST(rest.training.rows == 1000u);
+    BOOST_TEST(rest.training.loss_sum == whole.training.loss_sum);
+    BOOST_TEST(test::same_bits<float>(test::weights_of(trainer->stage()), straight.weights()));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_bad_row_of_the_test_set_leaves_training_as_it_was) {
+  const training_file good;
+  training_run straight(good, small_trainer()), run(good, small_trainer());
+  for (training_run* each : {&straight, &run}) each->trainer.train_epoch(each->planned.training);
+  training_file data = good;
+  spoil(data, fault_of::input);
+  training_run spoilt(data, small_trainer());
+  BOOST_CHECK_THROW(run.trainer.evaluate(*spoilt.planned.testing), train::error);
+  good.write();
+  for (training_run* each : {&straight, &run}) each->trainer.train_epoch(straight.planned.training);
+  BOOST_TEST(test::same_bits<float>(run.weights(), straight.weights()));
+}
+
+BOOST_AUTO_TEST_CASE(what_changes_the_bits_of_a_resumed_run_is_said) {
+  const training_file data;
+  auto options = small_trainer(32, 2);
+  options.stage.optimizer = train::adamw{.learning_rate = 0.01};
+  training_run(data, options).trainer.save(data.path("c.h5"));
+  const auto said = [&](const train::trainer_options& other) {
+    return training_run(data, other).trainer.resume(data.path("c.h5"));
+  };
+  BOOST_TEST(said(options) == "");
+  auto other = options;
+  other.schedule.epochs = 77;  // of a schedule without an end
+  other.stage.recompute_layers = 2;
+  other.stage.offload.optimizer = true;
+  BOOST_TEST(said(other) == "");
+  other.schedule.form = train::schedule::shape::cosine;
+  BOOST_TEST(said(other) == "its schedule was constant, and this run's is cosine to 0 over 77 epochs");
+  other = options;
+  other.stage.precision = train::precision::bf16;
+  other.stage.clip_norm = 0.5;
+  BOOST_TEST(said(other) ==
+             "its matrix products were float32, and this run's are bf16; its clipping was none, and this run's is at a "
+             "norm of 0.5");
+  other = options;
+  other.stage.optimizer = train::adamw{.learning_rate = 0.02};
+  BOOST_TEST(said(other).find("learning rate 0.01") < said(other).find("learning rate 0.02"));
+  BOOST_TEST(said(small_trainer(64, 1)) == "its split of a step was 2 x 32 rows, and this run's is 1 x 64 rows");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
