@@ -10,6 +10,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string_view>
 
 namespace penstock::pipeline {
@@ -221,6 +222,10 @@ calibration calibrator::find() {
 
 calibration calibrate(const description& what, gpu::device d, const gpu::budget& limits, const gpu::ledger& taken,
                       const calibration_options& how) {
+  constexpr double most_seconds = 3600;
+  if (!(how.seconds > 0) || how.seconds > most_seconds)
+    throw std::invalid_argument(fmt::format(
+        "a calibration of {} seconds is asked for; it takes more than 0, and {} at most", how.seconds, most_seconds));
   return calibrator(what, d, limits, taken, how).find();
 }
 

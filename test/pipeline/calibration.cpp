@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <limits>
 #include <mutex>
 
 namespace pp = penstock::pipeline;
@@ -203,6 +204,13 @@ BOOST_DATA_TEST_CASE(errors_reach_the_caller_and_the_next_calibration_is_healthy
   const auto tired = [](const pp::block&) { throw std::runtime_error("the transform is tired"); };
   BOOST_CHECK_EXCEPTION(pp::calibrate(what | pp::transform_host({.name = "augment"}, tired), device, enough), pp::error,
                         [](const pp::error& e) { return e.where().stage == "augment"; });
+}
+
+BOOST_AUTO_TEST_CASE(a_time_that_is_none_is_refused) {
+  const small_file file(100);
+  for (const double seconds : {0.0, -1.0, std::numeric_limits<double>::quiet_NaN(), 1e9})
+    BOOST_CHECK_THROW(pp::calibrate(described(file, {}), gpu::device::host(), enough, {}, {.seconds = seconds}),
+                      std::invalid_argument);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -38,7 +38,7 @@ struct calibration {
 ///
 /// Which rows come, and their order, is not concerned. Transforms are called as in a run, and what was read may lie in
 /// the page cache afterwards; readers are as many as the plan begins with. All that it allocates is free again when it
-/// returns. Throws as description::build() does, and what ends a run.
+/// returns. Throws as description::build() does, what ends a run, and std::invalid_argument for a time that is none.
 calibration calibrate(const description& what, gpu::device d, const gpu::budget& limits, const gpu::ledger& taken = {},
                       const calibration_options& how = {});
 
