@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _live: weakref.WeakSet[Loader] = weakref.WeakSet()
 _imported_by = os.getpid()
-_MOST_EPOCHS = 2**63 - 1
+_MOST_EPOCHS = 2**62  # as of a state
 
 
 class RowPlace(NamedTuple):
@@ -214,14 +214,12 @@ class Loader:
         names both sides where another source, order or batch size would make them others."""
         if not isinstance(state, dict) or "penstock_state" not in state:
             raise ValueError("this is not the state of a loader; give what state_dict() returned")
-        epoch, batch = self._core.resume_at(json.dumps(state))
-        if epoch > _MOST_EPOCHS or batch > self._batches:
-            raise ValueError(f"the state says batch {batch} of epoch {epoch}, and epochs have {self._batches} batches")
+        at = self._core.resume_at(json.dumps(state))
         self._core.refuse_caller()
         with self._turn:
             self._let_go()
             self._loop = None
-            self._position = self._resume = (epoch, batch)
+            self._position = self._resume = at
 
     def close(self) -> None:
         """Stops reading and frees what no array holds. Loops in progress end with ClosedError."""

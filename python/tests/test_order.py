@@ -233,7 +233,7 @@ def test_another_epoch_comes_before_the_saved_one(make, labels_of):
 
 def test_a_state_past_the_end_of_an_epoch_is_refused(make):
     loader = make()
-    with pytest.raises(ValueError, match="batch 17 of epoch 0, and epochs have 16 batches"):
+    with pytest.raises(ValueError, match="batch 17 of epoch 0, where no run comes: an epoch has 16 batches"):
         loader.load_state_dict({**loader.state_dict(), "batch": 17})
 
 
