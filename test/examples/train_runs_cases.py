@@ -1,5 +1,6 @@
 """penstock-train as it runs: checkpoints, signals, a terminal."""
 
+import json
 import os
 import pathlib
 import pty
@@ -7,6 +8,7 @@ import resource
 import signal
 import subprocess
 import time
+import unittest.mock
 
 import h5py
 import numpy
@@ -53,6 +55,19 @@ class train_runs(program_case):
         other = self.run_program("penstock-train", *self.arguments(data, parts, "--epochs", 4, "--resume", "--clip-norm", 1))
         self.assertIn("not to the bits of a run without a stop: its clipping was none, and this run's is at a norm of 1\n", other.stdout)
         self.assert_same_state(whole, parts)
+
+    def test_products_of_another_processor_are_told_of(self):
+        data, state = self.make_rows(), self.folder / "state.h5"
+        on_the_host = lambda *more: self.run_program("penstock-train", *self.arguments(data, state, *more))
+        with unittest.mock.patch.dict(os.environ, OPENBLAS_CORETYPE="Nehalem"):  # kernels that every processor has
+            on_the_host("--epochs", 1)
+            self.assertNotIn("not to the bits", on_the_host("--epochs", 2, "--resume").stdout)
+        with h5py.File(state) as file:
+            made = json.loads(file.attrs["penstock"])["algorithms"]
+        if "Nehalem" not in made:
+            self.skipTest(f"OpenBLAS has kernels for one processor only: {made}")
+        resumed = on_the_host("--epochs", 3, "--resume").stdout
+        self.assertRegex(resumed, r"not to the bits .*: products are made by OpenBLAS .*, and were by OpenBLAS .* for Nehalem")
 
     def test_other_weights_of_rows_are_refused(self):
         data, state = self.make_rows(), self.folder / "state.h5"

@@ -112,8 +112,8 @@ class backend {
   /// What may run beside what was asked for after it is done before what is asked for next.
   virtual void join() = 0;
 
-  /// The algorithms that a library chose for products so far, as a text for checkpoints; empty where there is no
-  /// choice.
+  /// The algorithms that a library chose for products so far, as a text for checkpoints: in its first line the card or
+  /// processor, and the library's version.
   virtual std::string algorithms() const { return {}; }
   /// From now on products have these algorithms. Gives why they do not, in a sentence; empty where they do.
   virtual std::string set_algorithms(const std::string& chosen) = 0;

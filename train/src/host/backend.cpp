@@ -58,8 +58,11 @@ class host_backend final : public backend<S> {
     host::add_scores(scores, gradient, *state);
   }
   void join() override {}
+  std::string algorithms() const override { return products_of_host(); }
   std::string set_algorithms(const std::string& chosen) override {
-    return chosen.empty() ? "" : "products were chosen on another device, and their sums have another order here";
+    const std::string here = products_of_host(), there = chosen.substr(0, chosen.find('\n'));
+    if (there.empty() || there == here) return {};
+    return "products are made by " + here + ", and were by " + there + ", which adds in another order";
   }
   void square_gradients(std::size_t count, const T* gradients, double* piece_sums, step_state* state) override {
     host::square_gradients(count, gradients, piece_sums, *state);

@@ -120,6 +120,11 @@ void multiply(const product& p, const tile_shape& tile, const T* a, const T* b, 
       tbb::simple_partitioner{});
 }
 
+std::string products_of_host() {
+  const std::string version = openblas_get_config();  // "OpenBLAS 0.3.21 NO_LAPACKE ..."
+  return version.substr(0, version.find(' ', version.find(' ') + 1)) + " for " + openblas_get_corename();
+}
+
 template <class T>
   requires std::is_floating_point_v<T>
 void multiply(const product& p, const T* a, const T* b, T* c, const T* bias) {

@@ -3,6 +3,7 @@
 #include "../backend.hpp"
 #include "tiles.hpp"
 
+#include <string>
 #include <type_traits>
 
 namespace penstock::train::host {
@@ -23,6 +24,9 @@ void multiply(const product& what, const T* a, const T* b, T* c, const T* bias);
 template <class S, class C>
   requires(sizeof(S) == 2)
 void multiply(const product& what, const S* a, const S* b, C* c, const C* bias);
+
+/// OpenBLAS's version and its kernels for this processor, which the bits of products depend on.
+std::string products_of_host();
 
 /// Must be called once before the first product: makes OpenBLAS compute on its caller's thread alone, in this process.
 void use_single_threaded_blas();

@@ -198,7 +198,7 @@ class stage {
   void set_loss_scale(double scale, std::uint64_t clean_steps = 0);
 
   /// The algorithms of matrix products that the device's library has chosen so far, with the card and the library's
-  /// version: a text for checkpoints. Empty on the host, where there is no choice.
+  /// version: a text for checkpoints. On the host OpenBLAS's version and its kernels for the processor.
   std::string algorithms() const;
   /// Takes these algorithms from now on. Gives why bits will differ from those of the run that they are of, in a
   /// sentence; empty where they will not. Blocks.
