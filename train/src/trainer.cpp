@@ -1,5 +1,6 @@
 #include <penstock/train/trainer.hpp>
 
+#include "batch_fields.hpp"
 #include "checkpoint.hpp"
 #include "own_learner.hpp"
 #include "stage_learner.hpp"
@@ -30,69 +31,6 @@ trainer_options checked(trainer_options options) {
                                                    : "there is a second field of inputs, and the model has one input");
   check(options.stop);
   return options;
-}
-
-/// The inputs of a batch, which must be of the stage's type and size.
-const void* inputs_of(const pipeline::batch& batch, const trainer_options& options, const std::string& field) {
-  const pipeline::field_view x = batch.view(field);
-  const stage_options& stage = options.stage;
-  if (x.element != stage.compute)
-    throw std::invalid_argument(
-        fmt::format("field '{}' is {}, and the model computes in {}; read it with .as = type::{}", field,
-                    name_of(x.element), name_of(stage.compute), name_of(stage.compute)));
-  if (x.row_bytes != stage.model.inputs * size_of(stage.compute))
-    throw std::invalid_argument(fmt::format("a row of field '{}' has {} values, and the model {} inputs", field,
-                                            x.row_bytes / size_of(x.element), stage.model.inputs));
-  return x.data;
-}
-
-/// A field of `count` values of the stage's type for each row.
-const void* values_of(const pipeline::batch& batch, const std::string& name, const stage_options& stage,
-                      std::size_t count, const char* what) {
-  const pipeline::field_view view = batch.view(name);
-  if (view.element != stage.compute || view.row_bytes != count * size_of(stage.compute))
-    throw std::invalid_argument(fmt::format("a row of field '{}' has {} bytes of {}; {} are {} of {}", name,
-                                            view.row_bytes, name_of(view.element), what, count,
-                                            name_of(stage.compute)));
-  return view.data;
-}
-
-/// The field of the rows' weights: where damaged rows are left out, the mask of those that are intact.
-std::string weights_in(const pipeline::batch& batch, const trainer_options& options) {
-  const std::string mask(batch.damage_mask());
-  if (mask.empty() || options.weight == mask) return options.weight;
-  if (!options.weight.empty())
-    throw std::invalid_argument(
-        fmt::format("the rows have weights ('{}'), and '{}' says which are damaged: let a transform multiply the two "
-                    "into '{}', and name that as the weights",
-                    options.weight, mask, mask));
-  return mask;
-}
-
-/// Null where all rows count 1. A test set may do without weights.
-const void* weights_of(const pipeline::batch& batch, const trainer_options& options, bool training) {
-  const std::string weight = weights_in(batch, options);
-  if (weight.empty()) return nullptr;
-  if (!training) {
-    const auto fields = batch.fields();
-    if (std::none_of(fields.begin(), fields.end(), [&](const auto& field) { return field.name == weight; }))
-      return nullptr;
-  }
-  return values_of(batch, weight, options.stage, 1, "weights of rows");
-}
-
-batch_rows rows_of(const pipeline::batch& batch, const trainer_options& options, bool training) {
-  const stage_options& stage = options.stage;
-  batch_rows rows{.x = inputs_of(batch, options, options.x),
-                  .x2 = options.x2.empty() ? nullptr : inputs_of(batch, options, options.x2),
-                  .rows = batch.rows(),
-                  .valid_rows = batch.valid_rows(),
-                  .first_row = batch.index() * stage.rows};
-  rows.targets = stage.targets == target::values
-                     ? values_of(batch, options.label, stage, stage.model.outputs, "targets of the loss")
-                     : batch.field<std::int32_t>(options.label);
-  rows.weights = weights_of(batch, options, training);
-  return rows;
 }
 
 /// The first row at fault, which blocks every update from its step on.
