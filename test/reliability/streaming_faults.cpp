@@ -138,7 +138,7 @@ BOOST_DATA_TEST_CASE(a_file_that_does_not_open_is_an_error_and_a_signal_meanwhil
            std::make_shared<nth_use>(penstock::fault_site::open_file, penstock::fault{.error = EMFILE}),
            [](const outcome& how) {
              return (how.name == "io::error" || how.name == "pipeline::error (read)") && how.says(".h5") &&
-                    how.says("Too many open files");
+                    how.says("too many files are open") && how.says("ulimit -n");
            });
 }
 

@@ -18,6 +18,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace penstock::train {
 namespace {
@@ -62,6 +63,9 @@ class cuda_backend final : public backend<S> {
     products_beside_.multiply(beside_.ref().native(), what, a, b, c, what.sums ? sums : nullptr);
   }
   bool makes_sums(const product& what, const S* a, const S* b, T* c, T* sums) override {
+    // With factors of 16 bits the epilogue has slow products only: on an H100, widths of 1024, a step of 4096 rows in
+    // bfloat16 takes 348 us with it and 188 us without, one of 1024 rows 144 us and 104 us.
+    if constexpr (!std::is_same_v<S, T>) return false;
     return products_beside_.offers(what, a, b, c, sums);
   }
   void take(const intake<S>& what) override { cuda::launch(stream_.native(), cuda::take_launch<S>(what).params()); }
