@@ -68,6 +68,11 @@ run_position read_state(const ground& on, std::string_view text) {
   const json state = json::parse(text, nullptr, false);
   if (!state.is_object() || !state.contains("penstock_state"))
     throw std::invalid_argument("this is not the state of a run; give the JSON text that pipeline::state() returned");
+  if (state["penstock_state"] != version)
+    throw std::invalid_argument(
+        fmt::format("the state has format {}, and this version of Penstock reads format {}; go "
+                    "on with the version that wrote it",
+                    state["penstock_state"].dump(), version));
   const json known = identity(on);
   for (const auto& [key, here] : known.items())
     if (const json there = state.value(key, json()); there != here)

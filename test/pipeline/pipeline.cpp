@@ -137,6 +137,13 @@ BOOST_AUTO_TEST_CASE(fields_with_different_row_counts_are_refused_with_both_coun
   });
 }
 
+BOOST_AUTO_TEST_CASE(more_readers_than_any_system_has_threads_are_refused) {
+  const small_file file(100, 64);
+  BOOST_CHECK_EXCEPTION(
+      pp::read(file.plain()) | pp::transport({.threads = std::size_t{1} << 63}), std::invalid_argument,
+      [](const auto& e) { return std::string(e.what()).find("at most 65536 blocks") != std::string::npos; });
+}
+
 BOOST_AUTO_TEST_CASE(a_budget_too_small_is_refused_before_anything_is_allocated) {
   const small_file file(1000);
   BOOST_CHECK_THROW(

@@ -123,6 +123,7 @@ BOOST_AUTO_TEST_CASE(a_state_of_another_run_is_refused_with_both_sides) {
   fails_with(pipeline, "", "not the state of a run");
   fails_with(pipeline, "{\"epoch\": 1}", "not the state of a run");
   fails_with(pipeline, state.substr(0, state.size() / 2), "not the state of a run");
+  fails_with(pipeline, R"({"penstock_state": 2, "place": [0, 3]})", "has format 2, and this version of Penstock reads");
 }
 
 BOOST_AUTO_TEST_CASE(a_state_that_stands_where_no_run_comes_is_refused) {
