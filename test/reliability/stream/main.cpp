@@ -32,6 +32,7 @@ struct options {
   std::size_t file_bytes = 8_GiB;
   std::size_t budget_bytes = 256_MiB;
   std::size_t longest_stall_ms = 40;
+  bool spoil = false;
   stalls::options stalling;
 };
 
@@ -127,6 +128,7 @@ void soak(options o) {
   const std::uint64_t times = std::max<std::uint64_t>(1, (o.bytes + round - 1) / round);
   fmt::print("{}, {}, {} of files {} times\n\n", device.description(), o.order, penstock::format_bytes(round), times);
 
+  if (o.spoil) o.stalling.spoilt = rows.plain_file();
   const auto seam = std::make_shared<stalls>(o.stalling);
   streaming streaming(rows, times, device, o, seam);
   std::atomic<std::uint64_t> streamed{0};
@@ -168,6 +170,6 @@ int main(int argc, char** argv) {
   app.add_option("--stall-every", o.stalling.every, "One use in so many stalls")->capture_default_str();
   app.add_option("--longest-stall-ms", o.longest_stall_ms, "A stall takes up to so many")->capture_default_str();
   app.add_option("--seed", o.stalling.seed, "Another seed, other stalls and another order")->capture_default_str();
-  app.add_flag("--spoil", o.stalling.spoil, "Flip a bit of one read, to see that it is told");
+  app.add_flag("--spoil", o.spoil, "Flip a bit of one read, to see that it is told");
   return examples::run_program(app, argc, argv, [&] { soak(o); });
 }

@@ -41,10 +41,11 @@ fault stalls::before(fault_site site, std::string_view what, std::uint64_t, std:
   }
 }
 
-void stalls::after_read(std::string_view, std::uint64_t, std::span<std::byte> bytes) {
+void stalls::after_read(std::string_view path, std::uint64_t, std::span<std::byte> bytes) {
   constexpr std::size_t large = 64 << 10;
   constexpr std::uint64_t spoilt = 20;
-  if (options_.spoil && bytes.size() >= large && large_reads_++ == spoilt) bytes[bytes.size() / 2] ^= std::byte{4};
+  if (path == options_.spoilt && bytes.size() >= large && large_reads_++ == spoilt)
+    bytes[bytes.size() / 2] ^= std::byte{4};
   pass("decode", options_.every);
 }
 

@@ -20,7 +20,9 @@ class stalls final : public fault_injector {
     std::uint64_t every = 500;                 ///< one use in so many stalls, of each kind
     std::chrono::microseconds longest{40000};  ///< a stall takes up to this
     std::uint64_t seed = 0;
-    bool spoil = false;  ///< a bit of one large read is flipped: what watches the data must tell
+    /// Of this file, a bit of one large read is flipped: what watches the data must tell. It is for bytes that are
+    /// not compressed: a decoder tells by itself.
+    std::string spoilt;
   };
   struct count {
     std::uint64_t stalls = 0;

@@ -74,6 +74,8 @@ std::vector<io::location> stored_rows::segments(std::uint64_t times) const {
   return all;
 }
 
+std::string stored_rows::plain_file() const { return plain_in(folder_).string(); }
+
 std::uint64_t stored_rows::checksum() const { return sum_of(plain_in(folder_)) + sum_of(packed_in(folder_)); }
 
 }  // namespace penstock::test

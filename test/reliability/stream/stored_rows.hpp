@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 namespace penstock::test {
@@ -20,6 +21,7 @@ class stored_rows {
   stored_rows& operator=(const stored_rows&) = delete;
 
   std::uint64_t rows() const noexcept { return plain_rows_ + packed_rows_; }
+  std::string plain_file() const;
   /// Both files in turn, `times` times.
   std::vector<io::location> segments(std::uint64_t times) const;
   /// The sum of all 32-bit words, modulo 2^64, read by libhdf5 and added here: nothing of Penstock's takes part.
