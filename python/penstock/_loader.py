@@ -214,7 +214,8 @@ class Loader:
         names both sides where another source, order or batch size would make them others."""
         if not isinstance(state, dict) or "penstock_state" not in state:
             raise ValueError("this is not the state of a loader; give what state_dict() returned")
-        at = self._core.resume_at(json.dumps(state))
+        epoch, batch = self._core.resume_at(json.dumps(state))
+        at = (epoch + 1, 0) if 0 < self._batches == batch else (epoch, batch)  # C++ may say the end of an epoch
         self._core.refuse_caller()
         with self._turn:
             self._let_go()

@@ -237,6 +237,17 @@ def test_a_state_past_the_end_of_an_epoch_is_refused(make):
         loader.load_state_dict({**loader.state_dict(), "batch": 17})
 
 
+def test_a_state_at_the_end_of_an_epoch_is_the_beginning_of_the_next_one(make, source, labels_of):
+    loader, other = (make(order=ps.Shuffled(seed=1)) for _ in range(2))
+    loader.load_state_dict({**loader.state_dict(), "batch": 16})  # as C++ writes it after the last batch
+    assert (loader.state_dict()["epoch"], loader.state_dict()["batch"], loader.next_epoch) == (1, 0, 1)
+    np.testing.assert_array_equal(labels_of(loader), labels_of(other.epoch(1)))
+    empty = make(of=source.select([]))
+    state = empty.state_dict()
+    empty.load_state_dict(state)
+    assert empty.state_dict() == state
+
+
 def test_loops_over_the_loader_itself_are_one_epoch_after_another(make, labels_of):
     loader, other = (make(order=ps.Shuffled(seed=1)) for _ in range(2))
     for epoch in (0, 1):
