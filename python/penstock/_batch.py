@@ -147,8 +147,9 @@ class Field:
         """A torch.Tensor of these rows, for work on torch's current stream. It keeps the batch held. Raises TypeError
         where this torch lacks the type (uint16, uint32 and uint64 came with 2.3)."""
         take = _torch_from_dlpack()  # before the stream is asked for: it imports torch
+        capsule = self._handle.capsule(self._key, torch_stream(self._device), False)
         try:
-            return take(self._handle.capsule(self._key, torch_stream(self._device), False))
+            return take(capsule)
         except (RuntimeError, BufferError) as e:
             if self._dtype not in _NEW_IN_TORCH:
                 raise

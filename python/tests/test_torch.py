@@ -56,6 +56,19 @@ def test_types_that_this_torch_lacks_are_named(make, tmp_path, code):
         assert again.torch("v").tolist() == list(range(9))
 
 
+def test_other_errors_are_not_taken_for_a_type_that_torch_lacks(make, tmp_path, monkeypatch):
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["v"] = np.arange(9, dtype="u2")
+    batch = next(make(of=ps.Source(v=f"{tmp_path}/a.h5:/v")).epoch(0))
+
+    def fails(device):
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(ps._batch, "torch_stream", fails)
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        batch.torch("v")
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_model_trains_on_batches(make, source, device):
     loader = make(50, of=source.astype(label="float32"), order=ps.Shuffled(seed=1), device=device)
