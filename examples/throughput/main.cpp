@@ -208,18 +208,18 @@ std::vector<std::optional<penstock::pipeline::order_price>> prices_of(const std:
 
 /// One file that cannot be written takes no other with it: what was measured is not measured again in a minute.
 void write(const examples::results& all, const options& o) {
-  std::exception_ptr failure;
+  std::string failures;
   const auto attempt = [&](const std::string& file, const auto& work) {
     if (!file.empty()) try {
         work();
-      } catch (const std::exception&) {
-        if (!failure) failure = std::current_exception();
+      } catch (const std::exception& e) {
+        failures += fmt::format("{}{}", failures.empty() ? "" : "; ", e.what());
       }
   };
   attempt(o.json, [&] { examples::write_json(o.json, to_json(all)); });
   attempt(o.csv, [&] { examples::write_text(o.csv, to_csv(all)); });
   attempt(o.plot, [&] { examples::draw(o.plot, plot_of(all)); });
-  if (failure) std::rethrow_exception(failure);
+  if (!failures.empty()) throw std::runtime_error(failures);
 }
 
 void measure_all(const options& o) {

@@ -46,7 +46,7 @@ raw_file::raw_file(std::filesystem::path path, const file_identity& expected, fa
 
 /// Some file systems refuse at open, some at the first read, where they want a coarser alignment.
 void raw_file::open_around_cache() {
-  direct_ = open_descriptor(path_.c_str(), O_RDONLY | O_DIRECT);
+  direct_ = open_descriptor(path_.c_str(), O_RDONLY | O_DIRECT | O_NONBLOCK);
   const auto opened = direct_ ? identity_of(direct_.native()) : file_identity{};
   struct alignas(direct_alignment) {
     std::byte bytes[direct_alignment];

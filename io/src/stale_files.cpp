@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -30,8 +31,9 @@ pid_t writer_of(std::string_view name, std::string_view target) {
 
 bool is_gone(pid_t process) { return ::kill(process, 0) != 0 && errno == ESRCH; }
 
+// For writing: NFS gives an exclusive lock to nobody else.
 descriptor opened(const fs::path& file) {
-  return descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  return descriptor(::open(file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
 }
 
 bool is_locked(const fs::path& file) {
@@ -62,9 +64,17 @@ void remove_stale_files(const fs::path& path) noexcept {
 
 bool remove_unless_locked(const fs::path& partial) noexcept {
   const descriptor fd = opened(partial);
-  // Where the file system knows no locks, the number of the process must do.
-  if (fd && ::flock(fd.native(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+  if (!fd) return errno == ENOENT;
+  // A file system that knows no locks does not say whether somebody is at work on it.
+  if (::flock(fd.native(), LOCK_EX | LOCK_NB) != 0 || !is_name_of(fd.native(), partial)) return false;
   return ::unlink(partial.c_str()) == 0 || errno == ENOENT;
+}
+
+bool is_name_of(int fd, const fs::path& file) noexcept {
+  struct ::stat of_fd {
+  }, of_name{};
+  return ::fstat(fd, &of_fd) == 0 && ::lstat(file.c_str(), &of_name) == 0 && of_fd.st_dev == of_name.st_dev &&
+         of_fd.st_ino == of_name.st_ino;
 }
 
 fs::path behind_links(fs::path path) {
@@ -75,6 +85,6 @@ fs::path behind_links(fs::path path) {
   return path;
 }
 
-void lock_partial(int fd) noexcept { ::flock(fd, LOCK_SH | LOCK_NB); }
+bool lock_partial(int fd) noexcept { return ::flock(fd, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
 
 }  // namespace penstock::io

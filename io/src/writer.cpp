@@ -91,7 +91,7 @@ struct writer::impl {
     datasets.clear();
     file.reset();
     std::error_code ignored;
-    fs::remove(temporary, ignored);
+    if (is_name_of(lock.native(), temporary)) fs::remove(temporary, ignored);
   }
 
   error_context context(std::string_view dataset = {}, row_range rows = {}) const {
@@ -147,13 +147,14 @@ struct writer::impl {
 void writer::impl::open() {
   ask(fault_site::open_file, 0, 0);
   target = behind_links(path);
-  if (!fs::is_directory(folder_of(target)))
+  if (fs::is_symlink(target)) refuse(ELOOP);
+  std::error_code none;  // what cannot be asked is no folder, and no file
+  if (!fs::is_directory(folder_of(target), none))
     throw failure(fmt::format("there is no folder {}; make it first", folder_of(target).string()), ENOENT);
-  if (fs::exists(target) && !fs::is_regular_file(target))
+  if (fs::exists(target, none) && !fs::is_regular_file(target, none))
     throw failure("it is there and no regular file; name another file", EEXIST);
   remove_stale_files(target);
   create_temporary();
-  lock_partial(lock.native());
   const library_guard guard;
   outcome = {.path = path.native(), .faults = faults, .error = 0};
   const property_id access = write_access(outcome);
@@ -170,13 +171,15 @@ void writer::impl::create_temporary() {
   int code = 0;
   const auto create = [&] {
     lock = open_descriptor(name.c_str(), O_CREAT | O_EXCL | O_RDWR, 0666);
-    code = lock ? 0 : errno;
+    code = !lock ? errno : lock_partial(lock.native()) ? 0 : EEXIST;
   };
   create();
   if (code == EEXIST && remove_unless_locked(name)) create();
   if (code == EEXIST)
     throw failure(
-        fmt::format("another writer is at work on it, in {}; wait for that, or name another file", name.string()),
+        fmt::format("another writer is at work on it, in {}; wait for that, remove it where nobody is, or name another "
+                    "file",
+                    name.string()),
         code);
   if (code != 0) refuse(code);
   temporary = name;
@@ -284,6 +287,11 @@ void writer::impl::commit(bool sealed) {
   ask(fault_site::sync_file, 0, 0);
   if (const int code = sync_to_disk(temporary, O_RDONLY)) refuse(code);
   ask(fault_site::rename_file, 0, 0);
+  if (!is_name_of(lock.native(), temporary))
+    throw failure(fmt::format("somebody removed or replaced {} while it was written; write it again, and let nobody "
+                              "else write there",
+                              temporary.string()),
+                  ESTALE);
   if (::rename(temporary.c_str(), target.c_str()) != 0) refuse(errno);
   temporary.clear();
   lock.reset();

@@ -104,9 +104,9 @@ std::string bottleneck_of(const pipeline_report& r) {
                                       [](const auto& a, const auto& b) { return a.second < b.second; });
   const std::string sentence = fmt::format("{}; the consumer waited {:.0f} % of the time, {:.0f} % for this",
                                            of_stage(r, worst->first), 100 * waited, 100 * worst->second / r.seconds);
-  // Who is at work for more of the time than that stage is what holds both up.
+  // Who is at work for more of the time than that stage, and for most of it, is what holds both up.
   const double worked = 1 - waited - stalled;
-  if (const auto use = use_of(r, worst->first); use && worked > *use)
+  if (const auto use = use_of(r, worst->first); use && worked > *use && worked >= 0.5)
     return fmt::format("the consumer: at work {:.0f} % of the time; beside it {}", 100 * worked, sentence);
   return sentence;
 }

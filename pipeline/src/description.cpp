@@ -63,7 +63,7 @@ description operator|(description d, shard_options s) {
 }
 
 description operator|(description d, transport_options t) {
-  constexpr std::size_t most_threads = 1 << 16;  // more than a system gives
+  constexpr std::size_t most_threads = 1 << 16;  // more than would help
   if (t.threads > most_threads)
     throw std::invalid_argument(
         fmt::format("transport_options::threads is {}; at most {} blocks are read at once", t.threads, most_threads));

@@ -206,6 +206,11 @@ class throughput(program_case):
         )
         self.assertIn("/dev/full", done.stderr)
         self.assertEqual(len(table.read_text().splitlines()), 2)
+        full = self.folder / "full.csv"  # another name of the same device
+        full.symlink_to("/dev/full")
+        arguments += ["--json", "/dev/full", "--csv", full]
+        done = self.run_program("penstock-throughput", self.make_rows(rows=100), *arguments, expect=1)
+        self.assert_one_line(done, "/dev/full", "full.csv")
 
     def require_gnuplot(self):
         if not any(os.access(f"{folder}/gnuplot", os.X_OK) for folder in os.environ["PATH"].split(":")):

@@ -225,6 +225,28 @@ BOOST_FIXTURE_TEST_CASE(two_at_once_in_a_process_do_not_write_into_each_other, f
   io::writer(file).commit();
 }
 
+BOOST_FIXTURE_TEST_CASE(a_file_that_somebody_put_in_the_place_of_the_unfinished_one_is_not_taken_for_it, folder) {
+  const fs::path file = path / "a.h5", partial = path / ("a.h5.partial-" + std::to_string(::getpid()));
+  {
+    io::writer to(file);
+    fs::remove(partial);
+    std::ofstream(partial) << "of somebody else";
+    BOOST_CHECK_EXCEPTION(to.commit(), io::error, [&](const io::error& e) {
+      return std::string(e.what()).find("removed or replaced " + partial.string()) != std::string::npos;
+    });
+  }
+  BOOST_TEST(!fs::exists(file));
+  BOOST_TEST(fs::file_size(partial) == 16u);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_link_that_leads_back_to_itself_is_an_error_and_stays, folder) {
+  fs::create_symlink("loop.h5", path / "loop.h5");
+  BOOST_CHECK_EXCEPTION(io::writer(path / "loop.h5"), io::error, [](const io::error& e) {
+    return std::string(e.what()).find("symbolic links") != std::string::npos;
+  });
+  BOOST_TEST(fs::is_symlink(path / "loop.h5"));
+}
+
 BOOST_FIXTURE_TEST_CASE(a_link_stays_and_what_it_names_is_written, folder) {
   fs::create_directory(path / "far");
   fs::create_symlink("far/b.h5", path / "middle.h5");

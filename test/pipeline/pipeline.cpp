@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(fields_with_different_row_counts_are_refused_with_both_coun
   });
 }
 
-BOOST_AUTO_TEST_CASE(more_readers_than_any_system_has_threads_are_refused) {
+BOOST_AUTO_TEST_CASE(more_readers_than_could_help_are_refused) {
   const small_file file(100, 64);
   BOOST_CHECK_EXCEPTION(
       pp::read(file.plain()) | pp::transport({.threads = std::size_t{1} << 63}), std::invalid_argument,

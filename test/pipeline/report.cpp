@@ -206,6 +206,11 @@ BOOST_AUTO_TEST_CASE(the_bottleneck_is_one_sentence_beside_what_the_machine_give
   BOOST_TEST(bottleneck_of(r) ==
              "the consumer: at work 70 % of the time; beside it reading: 1.90 GB/s of the 8.00 GB/s that the storage "
              "gives, 4.0 of 12 workers at work; the consumer waited 30 % of the time, 30 % for this");
+  r.stages.front().mean_at_work =
+      2;  // all wait for each other: who is at work for a quarter of the time holds up nobody
+  r.consumer_wait_seconds = 7.2;
+  r.consumer_waits = {{"being read", 7.2, "read"}};
+  BOOST_TEST(bottleneck_of(r).find("reading: 1.90 GB/s of the 8.00 GB/s") == 0u);
   r.limits.storage_bytes_per_second = 2e9;  // nothing would make it faster
   BOOST_TEST(bottleneck_of(r).find("reading: 1.90 GB/s of the 2.00 GB/s") == 0u);
   r.consumer_wait_seconds = 8;
