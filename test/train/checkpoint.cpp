@@ -274,6 +274,41 @@ BOOST_AUTO_TEST_CASE(other_data_or_another_order_is_refused_with_both_sides_befo
   BOOST_TEST(run.trainer.train_epoch(run.planned.training).complete);
 }
 
+BOOST_AUTO_TEST_CASE(names_that_are_no_utf8_are_kept_and_compared) {
+  training_file data;
+  const auto rename = [&](const char* name) {
+    data.file = data.path(name);
+    data.write();
+  };
+  rename("caf\xe9.h5");
+  auto options = small_trainer();
+  options.class_names = {"caf\xe9", "caf\xc3\xa9", "tea", "milk"};
+  {
+    training_run run(data, options);
+    run.trainer.train_epoch(run.planned.training);
+    run.trainer.save(data.path("c.h5"));
+  }
+  BOOST_TEST(train::labels_of(data.path("c.h5")).names.at(0) == "caf\\xe9");
+  BOOST_TEST(train::labels_of(data.path("c.h5")).names.at(1) == options.class_names[1]);
+  training_run resumed(data, options);
+  BOOST_TEST(resumed.trainer.resume(data.path("c.h5")) == "");
+  BOOST_TEST(resumed.trainer.train_epoch(resumed.planned.training).epoch == 1u);
+  const auto names_both = [](const char* here) {
+    return [here](const train::error& e) {
+      const std::string text = e.what();
+      return text.find("caf\\") != std::string::npos && text.find(here) != std::string::npos;
+    };
+  };
+  auto other = options;
+  other.class_names[0] = "caf\xe8";
+  training_run refused(data, other);
+  BOOST_CHECK_EXCEPTION(refused.trainer.resume(data.path("c.h5")), train::error, names_both("caf\\\\xe8"));
+  rename("caf\xe8.h5");
+  training_run moved(data, options);
+  moved.trainer.resume(data.path("c.h5"));
+  BOOST_CHECK_EXCEPTION(moved.trainer.train_epoch(moved.planned.training), train::error, names_both("caf\\xe8.h5"));
+}
+
 BOOST_AUTO_TEST_CASE(one_that_is_replaced_while_it_is_read_is_the_old_one_or_the_new_one) {
   const training_file data;
   training_run run(data, small_trainer());

@@ -8,6 +8,7 @@
 #include <penstock/io/seal.hpp>
 #include <penstock/io/writer.hpp>
 #include <penstock/train/error.hpp>
+#include <penstock/utf8.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -26,6 +27,13 @@ constexpr int format_version = 3;
 constexpr const char* attribute_name = "penstock";
 constexpr const char* checksum_name = "penstock_checksum";  // of the attribute's text, which has those of the datasets
 constexpr const char* lacks_a_value = "its attribute 'penstock' lacks a value; the file is damaged";
+
+/// Class names as JSON takes them; those of a file may be any bytes.
+json names_of_classes(const trainer_options& options) {
+  json names = json::array();
+  for (const std::string& name : options.class_names) names.push_back(as_utf8(name));
+  return names;
+}
 
 json read_attributes(const std::filesystem::path& file) {
   // libhdf5 can crash on damaged metadata, and names of datasets have no checksum.
@@ -49,11 +57,10 @@ json read_attributes(const std::filesystem::path& file) {
 
 void check_identity(const std::filesystem::path& file, const json& there, const learner& model,
                     const trainer_options& options) {
-  const auto names = there.value("class_names", json::array());
-  if (names != json(options.class_names))
+  const json names = there.value("class_names", json::array()), own = names_of_classes(options);
+  if (names != own)
     refuse(file, fmt::format("its classes are {}, and this run's are {}; train with the same labels, or start afresh",
-                             names.empty() ? "numbers" : names.dump(),
-                             options.class_names.empty() ? "numbers" : json(options.class_names).dump()));
+                             names.empty() ? "numbers" : names.dump(), own.empty() ? "numbers" : own.dump()));
   const json here = identity_of(model, options);
   const json& other = there.at("identity");
   for (const auto& [name, value] : here.items())
@@ -191,7 +198,7 @@ void save_checkpoint(const std::filesystem::path& file, learner& from, const tra
                      {"optimizer", to_text(options.stage.optimizer)},
                      {"epoch", at.epoch},
                      {"next_row", at.next_batch * options.stage.rows},
-                     {"class_names", options.class_names},
+                     {"class_names", names_of_classes(options)},
                      {"training", to_json(at.training)},
                      {"last", to_json(at.last)},
                      {"judged", to_json(at.judged)},

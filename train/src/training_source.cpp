@@ -1,5 +1,7 @@
 #include "training_source.hpp"
 
+#include <penstock/utf8.hpp>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -50,7 +52,9 @@ std::string source_of(const pipeline::pipeline& data, const trainer_options& opt
     const auto weights = stored_weights(data, options);
     places.insert(places.end(), weights.begin(), weights.end());
   }
-  return fmt::format("{} rows of {}, {}", data.rows(), fmt::join(places, " with "), data.row_order().description());
+  // It is kept in checkpoints as JSON, and names of files and datasets may be any bytes.
+  return as_utf8(
+      fmt::format("{} rows of {}, {}", data.rows(), fmt::join(places, " with "), data.row_order().description()));
 }
 
 }  // namespace penstock::train
