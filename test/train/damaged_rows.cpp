@@ -4,14 +4,18 @@
 #include "fixture.hpp"
 #include "training_file.hpp"
 
+#include <penstock/pipeline/error.hpp>
+
 #include <boost/test/unit_test.hpp>
 
 #include <cmath>
+#include <limits>
 
 using namespace penstock;
 using namespace penstock::literals;
 using penstock::test::small_trainer;
 using penstock::test::training_file;
+using penstock::test::training_run;
 
 namespace {
 
@@ -107,6 +111,24 @@ BOOST_AUTO_TEST_CASE(weights_and_a_mask_must_be_made_one) {
            options);
   BOOST_CHECK_EXCEPTION(both.trainer.train_epoch(both.data), std::invalid_argument,
                         [](const auto& e) { return std::string(e.what()).find("'intact'") != std::string::npos; });
+}
+
+BOOST_AUTO_TEST_CASE(an_evaluation_that_ends_at_damage_leaves_no_fault_of_its_own) {
+  const training_file good;
+  training_run straight(good, small_trainer()), other(good, small_trainer());
+  straight.trainer.train_epoch(straight.planned.training);
+  training_file data = good;
+  data.x[0] = std::numeric_limits<float>::quiet_NaN();  // in the first batch; the damage is in the last one
+  data.write();
+  test::damage_chunks(data.file, "/x", {15});
+  pipeline::pipeline testing =
+      (pipeline::read(fields_of(data), pipeline::sequential{}) | pipeline::transport({.block_bytes = 4096}) |
+       pipeline::batched({.rows = 64, .last = pipeline::last_batch::pad}))
+          .build(gpu::device::host(), {.device_bytes = 16_MiB, .pinned_bytes = 16_MiB});
+  BOOST_CHECK_THROW(other.trainer.evaluate(testing), pipeline::error);
+  good.write();
+  BOOST_TEST(other.trainer.train_epoch(straight.planned.training).complete);
+  BOOST_TEST(test::same_bits<float>(other.weights(), straight.weights()));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

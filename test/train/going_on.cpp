@@ -92,6 +92,36 @@ BOOST_AUTO_TEST_CASE(a_bad_row_of_the_test_set_leaves_training_as_it_was) {
   BOOST_TEST(test::same_bits<float>(run.weights(), straight.weights()));
 }
 
+BOOST_AUTO_TEST_CASE(so_does_one_that_is_met_when_means_are_taken) {
+  const training_file good;
+  training_run straight(good, small_trainer()), run(good, small_trainer());
+  straight.trainer.train_epoch(straight.planned.training);
+  training_file data = good;
+  spoil(data, fault_of::input);
+  training_run spoilt(data, small_trainer());
+  BOOST_CHECK_THROW(run.trainer.normalise_from(spoilt.planned.training), train::error);
+  good.write();
+  BOOST_TEST(run.trainer.train_epoch(straight.planned.training).complete);
+  BOOST_TEST(test::same_bits<float>(run.weights(), straight.weights()));
+}
+
+BOOST_AUTO_TEST_CASE(a_bad_row_of_training_is_none_of_the_test_set) {
+  const training_file good;
+  training_run straight(good, small_trainer());
+  straight.trainer.train_epoch(straight.planned.training);
+  training_file data = good;
+  spoil(data, fault_of::both);
+  training_run run(data, small_trainer());
+  BOOST_CHECK_THROW(run.trainer.train_epoch(run.planned.training), train::error);
+  const std::uint64_t at = run.trainer.position().next_batch;
+  good.write();
+  training_run mended(good, small_trainer());
+  BOOST_TEST(run.trainer.evaluate(*mended.planned.testing).rows == 1000u);
+  BOOST_TEST(run.trainer.position().next_batch == at);
+  BOOST_TEST(run.trainer.train_epoch(mended.planned.training).training.rows == 1000u);
+  BOOST_TEST(test::same_bits<float>(run.weights(), straight.weights()));
+}
+
 BOOST_AUTO_TEST_CASE(what_changes_the_bits_of_a_resumed_run_is_said) {
   const training_file data;
   auto options = small_trainer(32, 2);

@@ -39,6 +39,29 @@ std::uint64_t first_fault(const progress& p) {
   return std::min({input, p.bad_loss, p.bad_label, p.bad_weight});
 }
 
+/// Sees that a pass over rows that are not of the epoch under way neither meets faults of that epoch nor leaves its
+/// own, which would block every update and be taken for rows of training. Both of its ends wait for the device.
+class own_faults {
+ public:
+  explicit own_faults(learner& of) : of_(of) { forget(); }
+  ~own_faults() {
+    try {
+      forget();
+    } catch (const std::exception&) {  // a device that fails for good: what has failed before says more
+    }
+  }
+  own_faults(const own_faults&) = delete;
+  own_faults& operator=(const own_faults&) = delete;
+
+ private:
+  void forget() {
+    const progress now = of_.progress();
+    if (first_fault(now) != progress::no_row) of_.set_progress(now);
+  }
+
+  learner& of_;
+};
+
 std::string bad_target(const stage_options& stage) {
   const std::size_t classes = classes_of(stage.loss, stage.model.outputs);
   if (stage.targets != target::values) {
@@ -110,6 +133,7 @@ void trainer::check(const train::progress& p, const pipeline::pipeline& data, co
 
 void trainer::normalise_from(pipeline::pipeline& training, std::stop_token stop) {
   train::stage& stage = this->stage();
+  const own_faults apart(*model_);
   stage.forget();
   monitor_.streams(training.plan().ledger);
   auto range = training.epochs(position_.epoch, 1, {.stream = model_->stream(), .stop = stop});
@@ -233,6 +257,7 @@ void trainer::forget_step() {
 }
 
 metrics trainer::evaluate(pipeline::pipeline& testing, std::stop_token stop) {
+  const own_faults apart(*model_);
   model_->reset();
   monitor_.streams(testing.plan().ledger);
   constexpr std::uint64_t epoch = 0;  // of the test set's own order: always the same
@@ -246,7 +271,6 @@ metrics trainer::evaluate(pipeline::pipeline& testing, std::stop_token stop) {
   const train::progress p = model_->progress();
   if (train::stage* const stage = model_->stage()) confusion_ = stage->confusion();
   model_->reset();
-  if (first_fault(p) != train::progress::no_row) model_->set_progress(p);  // its rows are not those of training
   check(p, testing, "test set", epoch);
   check_that_rows_count(valid_rows, p.running, "test set");
   return p.running;
