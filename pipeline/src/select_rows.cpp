@@ -31,6 +31,9 @@ class chooser {
       : from_(from), rows_(rows), count_(count), faults_(faults) {}
 
   void operator()(const selection::ranges_of_rows& some) const {
+    if (some.of_rows && *some.of_rows != count_)
+      throw std::invalid_argument(
+          fmt::format("{} a mask of {} rows, and the source has {}", why, *some.of_rows, count_));
     for (const extent& range : some.ranges)
       if (range.first > count_ || range.count > count_ - range.first)
         throw std::invalid_argument(

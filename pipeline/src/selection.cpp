@@ -18,8 +18,8 @@ split checked(split how) {
 
 selection::selection(std::vector<extent> ranges) { criteria_.emplace_back(ranges_of_rows{std::move(ranges)}); }
 
-selection::selection(std::vector<std::uint64_t> rows) {
-  ranges_of_rows some;
+selection::selection(std::vector<std::uint64_t> rows, std::optional<std::uint64_t> of_rows) {
+  ranges_of_rows some{.ranges = {}, .of_rows = of_rows};
   for (const std::uint64_t row : rows) {
     if (!some.ranges.empty() && some.ranges.back().first + some.ranges.back().count == row)
       ++some.ranges.back().count;

@@ -131,9 +131,6 @@ class Loader:
         self._device = (2, int(ordinal)) if ordinal else (1, 0)
         self._fields = {field["name"]: (field["dtype"], tuple(field["row_shape"])) for field in plan["fields"]}
         self._batches: int = self._core.batches
-        for told in (criterion[2] for criterion in source._rows if criterion[0] == "rows"):
-            if told is not None:
-                _check_mask(self._core, source.fields[0], told)
         self._position = (0, 0)  # (epoch, batch) that comes next
         self._resume: tuple[int, int] | None = None
         self._run_at: tuple[int, int] | None = None  # what the core's next batch is
@@ -360,21 +357,6 @@ def _stream_loader(source: Source, order: Order, options: dict[str, Any]) -> _co
             f"this process was forked from process {_imported_by}, which had used CUDA; a forked child cannot use it. Make "
             "the loader in that process, where one reads on all processors, or start this one with 'spawn'"
         ) from e
-
-
-def _check_mask(core: _core.StreamLoader, field: str, told: int) -> None:
-    """Refuses an array of bool that does not tell of every row of the source."""
-
-    def has(row: int) -> bool:
-        try:
-            core.place_of(field, row)
-        except ValueError:
-            return False
-        return True
-
-    if has(told) or (told > 0 and not has(told - 1)):
-        others = "more" if has(told) else "fewer"
-        raise ValueError(f"rows are selected by an array of {told} bool, and the source has {others} rows")
 
 
 def _bytes(name: str, value: Any) -> int:

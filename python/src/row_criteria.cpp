@@ -1,5 +1,6 @@
 #include "row_criteria.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include <cstdint>
@@ -26,7 +27,7 @@ pipeline::selection rows_of(const nb::tuple& of) {
   const auto bytes = nb::cast<nb::bytes>(of[1]);
   std::vector<std::uint64_t> rows(bytes.size() / sizeof(std::uint64_t));
   if (!rows.empty()) std::memcpy(rows.data(), bytes.c_str(), rows.size() * sizeof(rows[0]));
-  return pipeline::selection(std::move(rows));
+  return pipeline::selection(std::move(rows), nb::cast<std::optional<std::uint64_t>>(of[2]));
 }
 
 pipeline::selection part_of(const nb::tuple& of) {

@@ -10,8 +10,9 @@
 
 namespace penstock::python {
 
-/// Which rows take part, as Python says it: a list of ("ranges", [(first, count), ...]), ("rows", bytes of uint64),
-/// ("where", field, callable) and ("part", validation, seed, group, whether it is the validation part).
+/// Which rows take part, as Python says it: a list of ("ranges", [(first, count), ...]), ("rows", bytes of uint64, rows
+/// that a mask tells of, or None), ("where", field, callable) and ("part", validation, seed, group, whether it is the
+/// validation part).
 ///
 /// Python's callables live as long as this: a pipeline that keeps the selection has no use for them once it is open,
 /// and its last owner may be a thread without an interpreter.

@@ -134,8 +134,13 @@ def test_rows_that_cannot_be_selected_are_refused(source, rows):
 
 @pytest.mark.parametrize("told", [0, 999, 1001])
 def test_a_mask_of_other_rows_is_refused(make, source, told):
-    with pytest.raises(ValueError, match=f"an array of {told} bool, and the source has (more|fewer) rows"):
-        make(of=source.select(np.zeros(told, bool)))
+    masked = source.select(np.arange(told) < 5)
+    for of in (masked, ps.mixed([source, masked])):
+        for use in (lambda of: make(of=of), lambda of: ps.price(of, ps.Sequential())):
+            with pytest.raises(ValueError, match=f"a mask of {told} rows, and the source has 1000"):
+                use(of)
+    mixed = ps.mixed([source, source]).select(np.ones(2000, bool))
+    assert make(of=mixed).rows == 2000
     assert make(of=source.where("label", bool).select(np.ones(1000, bool))).rows == 999
 
 

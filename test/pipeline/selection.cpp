@@ -121,6 +121,10 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_the_source_is_refused_with_both_sides) {
   fails_with(pp::selection(std::vector<pp::extent>{{90, 20}}), "rows 90 to 109 are selected of a source of 100 rows");
   fails_with(pp::selection(std::vector<pp::extent>{{5, ~std::uint64_t{0}}}), "rows 5 to 18446744073709551615");
   fails_with(pp::selection(std::vector<std::uint64_t>{100}), "rows 100 to 100");
+  for (const std::uint64_t told : {0u, 99u, 101u})
+    fails_with(pp::selection(std::vector<std::uint64_t>{}, told),
+               "a mask of " + std::to_string(told) + " rows, and the source has 100");
+  BOOST_TEST(rows_of(file, pp::selection(std::vector<std::uint64_t>{7}, 100)).size() == 1u);
   fails_with(pp::where("weight", [](double) { return true; }), "field 'weight', which the source does not have");
   fails_with(pp::where("image", [](double) { return true; }), "12 numbers in a row; it needs one");
   BOOST_CHECK_THROW(pp::training_part({.validation = 1.5}), std::invalid_argument);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -33,11 +34,13 @@ class selection {
  public:
   /// Rows of these ranges; they may overlap.
   explicit selection(std::vector<extent> ranges);
-  /// Rows with these numbers; in any order, counted once.
-  explicit selection(std::vector<std::uint64_t> rows);
+  /// Rows with these numbers; in any order, counted once. `of_rows`: how many rows the source has to have, where the
+  /// numbers come of a mask that tells of each.
+  explicit selection(std::vector<std::uint64_t> rows, std::optional<std::uint64_t> of_rows = std::nullopt);
 
   struct ranges_of_rows {
     std::vector<extent> ranges;
+    std::optional<std::uint64_t> of_rows = std::nullopt;
   };
   struct rows_that {
     std::string field;
