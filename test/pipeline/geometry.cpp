@@ -61,7 +61,7 @@ BOOST_DATA_TEST_CASE(a_plan_never_exceeds_its_budget_and_grows_with_it, backends
   const pp::wiring w = two_fields();
   const pp::transport_task t = task(host, pooled);
   std::uint64_t ring = 0;
-  for (const std::size_t mib : {32, 48, 64, 128, 512}) {
+  for (const std::size_t mib : {32u, 48u, 64u, 128u, 512u}) {
     const gpu::budget limits{mib * 1_MiB, mib * 1_MiB / 2, 64_MiB};
     const pp::geometry g = pp::plan_geometry(w, t, limits, {});
     BOOST_TEST(fits(g.ledger, limits));
