@@ -5,6 +5,7 @@
 #include "training_file.hpp"
 
 #include <penstock/pipeline/error.hpp>
+#include <penstock/train/error.hpp>
 
 #include <boost/test/unit_test.hpp>
 
@@ -129,6 +130,21 @@ BOOST_AUTO_TEST_CASE(an_evaluation_that_ends_at_damage_leaves_no_fault_of_its_ow
   good.write();
   BOOST_TEST(other.trainer.train_epoch(straight.planned.training).complete);
   BOOST_TEST(test::same_bits<float>(other.weights(), straight.weights()));
+}
+
+BOOST_AUTO_TEST_CASE(a_set_of_which_every_row_is_damaged_is_said_to_be_so_each_time) {
+  const training_file data;
+  std::vector<int> all;
+  for (int chunk = 0; chunk < 16; ++chunk) all.push_back(chunk);
+  test::damage_chunks(data.file, "/x", all);
+  run none(fields_of(data).damaged({.policy = pipeline::damage_policy::skip}), small_trainer());
+  for (int time = 0; time < 2; ++time) {
+    BOOST_CHECK_EXCEPTION(none.trainer.train_epoch(none.data), train::error, [](const train::error& e) {
+      return std::string(e.what()).find("or all are damaged") != std::string::npos;
+    });
+    BOOST_TEST(none.trainer.position().epoch == 0u);
+    BOOST_TEST(none.trainer.position().next_batch == 0u);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

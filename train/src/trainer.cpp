@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cmath>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace penstock::train {
@@ -207,8 +208,11 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
       stopped = true;
     }
     note(model_->progress());
-    if (position_.next_batch == done.batches_per_epoch && done.skipped == 0)
+    if (position_.next_batch == done.batches_per_epoch && done.skipped == 0) {
+      const std::uint64_t end = std::exchange(position_.next_batch, 0);  // an epoch that taught nothing is not done
       check_that_rows_count(valid_rows, done.training, "training set");
+      position_.next_batch = end;
+    }
   } catch (...) {
     forget_step();
     throw;
@@ -238,7 +242,8 @@ void trainer::check_source(const pipeline::pipeline& training) {
 /// A run in which every row is masked would end without a word, and with the weights that it began with.
 void trainer::check_that_rows_count(std::uint64_t rows, const metrics& counted, const char* what) const {
   if (rows == 0 || counted.rows > 0 || model_->stage() == nullptr) return;
-  throw error(fmt::format("no row of the {} counts: the weights of all rows, or of their classes, are 0", what));
+  throw error(fmt::format(
+      "no row of the {} counts: the weights of all rows, or of their classes, are 0, or all are damaged", what));
 }
 
 /// Of a step that ended with an error, and of those after a row at fault, which changed nothing: it is noticed some
