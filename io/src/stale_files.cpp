@@ -71,8 +71,7 @@ bool remove_unless_locked(const fs::path& partial) noexcept {
 }
 
 bool is_name_of(int fd, const fs::path& file) noexcept {
-  struct ::stat of_fd {
-  }, of_name{};
+  struct ::stat of_fd = {}, of_name = {};
   return ::fstat(fd, &of_fd) == 0 && ::lstat(file.c_str(), &of_name) == 0 && of_fd.st_dev == of_name.st_dev &&
          of_fd.st_ino == of_name.st_ino;
 }
