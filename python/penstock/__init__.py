@@ -25,10 +25,11 @@ from ._errors import (
     PipelineError,
 )
 from ._inspect import Dataset, inspect
-from ._loader import Epoch, Loader, RowPlace
+from ._loader import Loader, RowPlace
 from ._map import Block
 from ._order import Balanced, Random, Sequential, Shuffled, Weighted
 from ._report import Plan, Price, Report, price
+from ._run import Epoch
 from ._source import Source, mixed
 
 __version__ = "0.1.0"

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import atexit
-import gc
 import json
 import os
-import sys
-import threading
-import time
-import weakref
-from typing import TYPE_CHECKING, Any, Callable, Iterator, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from . import _core
-from ._batch import Batch, stream_handle, torch_stream
-from ._checks import finite, whole
-from ._errors import DeviceError, ForkError, PipelineError
+from ._batch import stream_handle
+from ._checks import whole
+from ._options import byte_count, seconds_of, share_of
 from ._order import ORDERS, Order, Sequential
+from ._process import stream_loader
 from ._report import Plan, Report
+from ._run import Epoch, Run, refuse_to_send
 from ._source import Source
 
-if TYPE_CHECKING:
-    from ._core import BatchHandle
-
-_T = TypeVar("_T")
-_live: weakref.WeakSet[Loader] = weakref.WeakSet()
-_imported_by = os.getpid()
 _MOST_EPOCHS = 2**62  # as of a state
 
 
@@ -96,49 +85,30 @@ class Loader:
             raise TypeError(f"a loader reads a penstock.Source, not {type(source).__name__}")
         if not isinstance(order, ORDERS):
             raise TypeError(f"an order is one of {', '.join(kind.__name__ + '()' for kind in ORDERS)}, not {order!r}")
-        if (rank is None) != (world_size is None):
-            raise TypeError("rank and world_size are given together")
-        if rank is None or world_size is None:
-            rank, world_size = _distributed()
         options = {
             "batch_size": whole("batch_size", batch_size, 1),
             "last": str(last),
             "held": whole("held", held, 0),
             "threads": whole("threads", threads, 0),
-            "block_bytes": _bytes("block_bytes", block_bytes),
+            "block_bytes": byte_count("block_bytes", block_bytes),
             "device": str(device),
-            "device_memory": _bytes("device_memory", device_memory),
-            "pinned_memory": _bytes("pinned_memory", pinned_memory),
-            "host_memory": _bytes("host_memory", host_memory),
-            "rank": whole("rank", rank, 0),
-            "world_size": whole("world_size", world_size, 1),
-            "shards": whole("shards", world_size if shards is None else shards, 1),
+            "device_memory": byte_count("device_memory", device_memory),
+            "pinned_memory": byte_count("pinned_memory", pinned_memory),
+            "host_memory": byte_count("host_memory", host_memory),
+            **share_of(rank, world_size, shards),
             "poisoned": bool(poisoned),
-            "calibrate": _seconds(calibrate),
-            "trace": _bytes("trace", trace),
+            "calibrate": seconds_of(calibrate),
+            "trace": byte_count("trace", trace),
             "damaged": source._damaged,
         }
-        self._core = _stream_loader(source, order, options)
-        # Epochs that are alike follow each other without a gap, whatever their numbers; a mix goes on from one to the
-        # next, and functions are told the number.
-        self._alike = isinstance(order, Sequential) and not source._parts and not source._maps
-        self._process = os.getpid()
-        self._stream = stream_handle(stream)
+        self._core = stream_loader(source, order, options)
         plan = self._core.plan()
         self._rows: int = plan["rows"]
-        self._device_name: str = plan["device"]
-        ordinal = self._device_name.partition(":")[2]
-        self._device = (2, int(ordinal)) if ordinal else (1, 0)
-        self._fields = {field["name"]: (field["dtype"], tuple(field["row_shape"])) for field in plan["fields"]}
-        self._batches: int = self._core.batches
-        self._position = (0, 0)  # (epoch, batch) that comes next
-        self._resume: tuple[int, int] | None = None
-        self._run_at: tuple[int, int] | None = None  # what the core's next batch is
-        self._loop: object = None  # the loop that may take batches
-        self._handle: BatchHandle | None = None  # the batch that was taken last
-        self._clock = _Clock()
-        self._turn = threading.RLock()  # one thread's loop at a time
-        _live.add(self)
+        self._device: str = plan["device"]
+        ordinal = self._device.partition(":")[2]
+        # A mix goes on from one epoch to the next, and functions are told the number.
+        alike = isinstance(order, Sequential) and not source._parts and not source._maps
+        self._run = Run(self._core, alike, (2, int(ordinal)) if ordinal else (1, 0), stream_handle(stream))
 
     def epoch(self, number: int) -> Epoch:
         """The batches of one epoch, to loop over once. Shuffled, each epoch has an order of its own. After
@@ -146,11 +116,7 @@ class Loader:
 
         While a loop works on its last batches, Penstock reads on into the next epoch: epochs in sequence follow each
         other without a gap."""
-        number = whole("epoch", number, 0, _MOST_EPOCHS)
-        first = 0
-        if self._resume is not None and self._resume[0] == number:
-            first = self._resume[1]
-        return Epoch(self, number, first)
+        return self._run.epoch(whole("epoch", number, 0, _MOST_EPOCHS))
 
     def __iter__(self) -> Epoch:
         """The batches of `next_epoch`: each loop over the loader itself is another epoch, after load_state_dict() what is
@@ -159,7 +125,7 @@ class Loader:
 
     def __len__(self) -> int:
         """Batches of an epoch."""
-        return self._batches
+        return self._run.batches
 
     @property
     def rows(self) -> int:
@@ -169,17 +135,17 @@ class Loader:
     @property
     def device(self) -> str:
         """Where batches are: "host" or "cuda:N"."""
-        return self._device_name
+        return self._device
 
     @property
     def fields(self) -> dict[str, tuple[str, tuple[int, ...]]]:
         """Type and row shape of each field of a batch."""
-        return dict(self._fields)
+        return dict(self._run.fields)
 
     @property
     def next_epoch(self) -> int:
         """The epoch of the batch that comes next: `for epoch in range(loader.next_epoch, 10)` begins or goes on."""
-        return self._position[0]
+        return self._run.position[0]
 
     def plan(self) -> Plan:
         """What was chosen for the budgets, with the ledger of every byte."""
@@ -187,7 +153,7 @@ class Loader:
 
     def report(self) -> Report:
         """What was done since the loader was made, and what it waited for."""
-        return Report(self._core.report(self._clock.seconds))
+        return Report(self._core.report(self._run.seconds))
 
     def write_trace(self, path: str | os.PathLike[str]) -> int:
         """Writes what was traced as JSON that Perfetto (ui.perfetto.dev) and chrome://tracing open: a track for each thread,
@@ -202,7 +168,7 @@ class Loader:
     def state_dict(self) -> dict[str, Any]:
         """Where the loop is, with all that decides which rows follow: plain values, for torch.save() or JSON. The batch in
         hand counts as done."""
-        state: dict[str, Any] = json.loads(self._core.state(*self._position))
+        state: dict[str, Any] = json.loads(self._core.state(*self._run.position))
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -212,12 +178,8 @@ class Loader:
         if not isinstance(state, dict) or "penstock_state" not in state:
             raise ValueError("this is not the state of a loader; give what state_dict() returned")
         epoch, batch = self._core.resume_at(json.dumps(state))
-        at = (epoch + 1, 0) if 0 < self._batches == batch else (epoch, batch)  # C++ may say the end of an epoch
-        self._core.refuse_caller()
-        with self._turn:
-            self._let_go()
-            self._loop = None
-            self._position = self._resume = at
+        at = (epoch + 1, 0) if 0 < len(self) == batch else (epoch, batch)  # C++ may say the end of an epoch
+        self._run.go_on_at(*at)
 
     def close(self) -> None:
         """Stops reading and frees what no array holds. Loops in progress end with ClosedError."""
@@ -230,162 +192,7 @@ class Loader:
         self.close()
 
     def __reduce__(self) -> Any:
-        raise TypeError(
-            "a penstock.Loader cannot be sent to another process: its memory and threads stay here. Worker processes "
-            "are not needed; use the loader itself in place of a DataLoader"
-        )
+        raise refuse_to_send()
 
     def __repr__(self) -> str:
-        return f"Loader({self._rows} rows, {self._batches} batches an epoch, {self._device_name})"
-
-    # --- for Epoch
-
-    def _take(self, loop: Epoch) -> Batch:
-        self._core.refuse_caller()
-        with self._turn:
-            return self._take_next(loop)
-
-    def _take_next(self, loop: Epoch) -> Batch:
-        if self._loop is not loop._token:
-            if loop._taken:
-                why = "another one was begun, or a state was loaded"
-                raise PipelineError(f"the loop over epoch {loop.number} ended when {why}")
-            self._begin(loop)
-        self._clock.tick()
-        at = loop._first + loop._taken
-        if at >= self._batches:
-            raise StopIteration
-        self._let_go()
-        self._run_at = None  # until a batch is in hand: an error ends the run, and Ctrl-C may lose what was taken
-        help = "Arrays hold it: copy what is needed later (x.clone()), or make the loader with a larger `held`"
-        handle = _patiently(self._core.next, help)
-        if handle is None or handle.index != at:
-            handle = None
-            self._start_run(loop.number, at)
-            handle = _patiently(self._core.next, help)
-        assert handle is not None
-        self._clock.tick()
-        self._handle = handle
-        loop._taken += 1
-        self._position = self._run_at = (loop.number, at + 1) if at + 1 < self._batches else (loop.number + 1, 0)
-        return Batch(handle, self._fields, self._device, loop.number)
-
-    def _begin(self, loop: Epoch) -> None:
-        self._clock.start()
-        self._let_go()
-        start = (loop.number, loop._first)
-        run_at = self._run_at
-        goes_on = run_at is not None and (run_at == start or (self._alike and run_at[1] == start[1]))
-        if not goes_on and start[1] < self._batches:
-            self._run_at = None  # until the run has begun: Ctrl-C may end that
-            self._start_run(*start)
-        self._run_at = self._position = start
-        if self._resume is not None and self._resume[0] == loop.number:
-            self._resume = None
-        self._loop = loop._token
-
-    def _start_run(self, epoch: int, batch: int) -> None:
-        stream = self._stream if self._stream is not None else torch_stream(self._device)
-        help = "Arrays hold them: delete those (del x), or copy what is needed later"
-        _patiently(lambda: self._core.begin(epoch, batch, stream), help)
-
-    def _let_go(self) -> None:
-        if self._handle is not None:
-            self._handle.release()
-            self._handle = None
-
-
-class Epoch(Iterator[Batch]):
-    """The batches of one epoch. len() is the number of batches, so that progress bars know it."""
-
-    def __init__(self, loader: Loader, number: int, first: int) -> None:
-        self._loader, self.number, self._first = loader, number, first
-        self._taken = 0
-        self._token = object()
-
-    def __iter__(self) -> Epoch:
-        return self
-
-    def __next__(self) -> Batch:
-        return self._loader._take(self)
-
-    def __len__(self) -> int:
-        return max(0, len(self._loader) - self._first)
-
-    def __repr__(self) -> str:
-        return f"Epoch({self.number}: {len(self)} batches, {self._taken} taken)"
-
-
-class _Clock:
-    """Seconds from start() to the last tick(), summed. A loop that is left costs nothing, and there is nothing to tell."""
-
-    def __init__(self) -> None:
-        self.seconds, self._mark = 0.0, 0.0
-
-    def start(self) -> None:
-        self._mark = time.perf_counter()
-
-    def tick(self) -> None:
-        now = time.perf_counter()
-        self.seconds, self._mark = self.seconds + now - self._mark, now
-
-
-def _patiently(call: Callable[[], _T], help: str) -> _T:
-    """Arrays in reference cycles (tracebacks, graphs) hold batches until they are collected. `help` is what to do about
-    others."""
-    try:
-        return call()
-    except PipelineError as e:
-        if e.stage != "consumer":
-            raise
-    gc.collect()
-    try:
-        return call()
-    except PipelineError as e:
-        if e.stage == "consumer":
-            e.args = (f"{e}. {help}",)
-        raise
-
-
-def _stream_loader(source: Source, order: Order, options: dict[str, Any]) -> _core.StreamLoader:
-    try:
-        return _core.StreamLoader(source.request(), list(source._maps), order.request(), options)
-    except DeviceError as e:
-        if os.getpid() == _imported_by or "cudaErrorInitializationError" not in str(e):
-            raise
-        raise ForkError(
-            f"this process was forked from process {_imported_by}, which had used CUDA; a forked child cannot use it. Make "
-            "the loader in that process, where one reads on all processors, or start this one with 'spawn'"
-        ) from e
-
-
-def _bytes(name: str, value: Any) -> int:
-    return _core.parse_bytes(value) if isinstance(value, str) else whole(name, value)
-
-
-def _seconds(calibrate: bool | float) -> float:
-    if isinstance(calibrate, bool):
-        return 0.8 if calibrate else 0.0
-    seconds = finite("calibrate", calibrate)
-    if seconds <= 0:
-        raise ValueError(f"calibrate is True, False or for how many seconds, not {seconds}")
-    return seconds
-
-
-def _distributed() -> tuple[int, int]:
-    """Rank and world size of torch.distributed; (0, 1) where it is not used."""
-    torch = sys.modules.get("torch")
-    distributed = getattr(torch, "distributed", None)
-    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
-        return 0, 1
-    return distributed.get_rank(), distributed.get_world_size()
-
-
-def _close_all() -> None:
-    """At the interpreter's end: threads stop while there is a Python to stop them in."""
-    for loader in list(_live):
-        if loader._process == os.getpid():
-            loader.close()
-
-
-atexit.register(_close_all)
+        return f"Loader({self._rows} rows, {len(self)} batches an epoch, {self._device})"

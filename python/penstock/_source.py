@@ -3,69 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
-from dataclasses import dataclass, replace
-from typing import Any, Callable, Iterable, Mapping, Sequence, Tuple, Union
+from dataclasses import replace
+from typing import Any, Callable, Iterable, Mapping, Sequence
 
-from ._checks import MOST, finite, whole
+from ._checks import finite, whole
+from ._field import FieldRequest, Place, dtype_name, output_of, places_of, region_of
 from ._map import MapFunction
-
-#: "FILE:/DATASET", (FILE, DATASET), or a list of these, joined by row. FILE and DATASET may hold wildcards.
-Place = Union[str, Tuple[Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"], str], Sequence[Any]]
-
-
-@dataclass(frozen=True)
-class _Field:
-    name: str
-    places: tuple[tuple[str, str], ...]
-    dtype: str = ""
-    scale: float = 1.0
-    shift: float = 0.0
-    netcdf: bool = False
-    masked: float = math.nan
-    allow_missing_sources: bool = False
-    around_page_cache: bool = False
-    row_axis: int = 0
-    region: tuple[tuple[int, int, int], ...] = ()
-
-    def request(self) -> tuple[bytes, list[tuple[bytes, bytes]], str, dict[str, Any], int, list[tuple[int, int, int]]]:
-        places = [(os.fsencode(file), os.fsencode(dataset)) for file, dataset in self.places]
-        names = ("scale", "shift", "netcdf", "masked", "allow_missing_sources", "around_page_cache")
-        options = {name: getattr(self, name) for name in names}
-        return os.fsencode(self.name), places, self.dtype, options, self.row_axis, list(self.region)
-
-
-def _places(field: str, where: Any) -> Iterable[tuple[str, str]]:
-    if isinstance(where, str) and "\0" in where:
-        raise ValueError(f"field '{field}' is read from a file whose name holds a zero byte: {where!r}")
-    if isinstance(where, str):
-        file, colon, dataset = where.rpartition(":/")
-        if not colon or not file:
-            raise ValueError(f"field '{field}' is 'FILE:/DATASET', as 'shards/*.h5:/images', not {where!r}")
-        yield file, "/" + dataset
-    elif isinstance(where, tuple) and len(where) == 2 and isinstance(where[1], str) and ":/" not in where[1]:
-        yield os.fsdecode(where[0]), where[1]
-    elif isinstance(where, (list, tuple)) and where:
-        for part in where:
-            yield from _places(field, part)
-    else:
-        raise TypeError(f"field '{field}' is 'FILE:/DATASET', (FILE, DATASET) or a list of these, not {where!r}")
-
-
-#: NumPy's and Python's other names for types; the byte order is that of the machine, whatever the code says.
-_CODES = {f"{kind}{size}": f"{name}{8 * size}" for kind, name in (("i", "int"), ("u", "uint")) for size in (1, 2, 4, 8)}
-_CODES |= {"f2": "float16", "f4": "float32", "f8": "float64", "float": "float64", "int": "int64"}
-_CODES |= {"half": "float16", "single": "float32", "double": "float64"}
-
-
-def _dtype_name(dtype: Any) -> str:
-    """"float32" for "float32", "f4", numpy.float32, numpy.dtype("f4"), torch.float32, jax.numpy.float32."""
-    names = [dtype] if isinstance(dtype, str) else [getattr(dtype, name, None) for name in ("name", "__name__")]
-    text = next((name for name in names if isinstance(name, str)), str(dtype))
-    name = text.rpartition(".")[2].lstrip("<>=|")
-    if name.startswith("bool"):
-        raise ValueError("there are no booleans on the device: those of a file come as uint8, without astype() too")
-    return _CODES.get(name, name)
+from ._rows import numbers_of, ranges_of
 
 
 class Source:
@@ -80,7 +24,7 @@ class Source:
     def __init__(self, /, **fields: Place) -> None:
         if not fields:
             raise ValueError("a source has at least one field: Source(x='file.h5:/x')")
-        self._fields = tuple(_Field(name, tuple(_places(name, where))) for name, where in fields.items())
+        self._fields = tuple(FieldRequest(name, tuple(places_of(name, where))) for name, where in fields.items())
         self._rows: tuple[tuple[Any, ...], ...] = ()  # criteria that all hold, as the extension takes them
         self._maps: tuple[tuple[Any, ...], ...] = ()  # likewise
         self._damaged: tuple[int, str] | None = None  # (limit of rows, name of the mask)
@@ -96,7 +40,7 @@ class Source:
         """With other element types in the batches. The link carries the stored bytes; the device converts. Takes names,
         NumPy's codes and types, and torch's: float16, bfloat16, float32, float64, uint8, int32, int64, or the stored
         one."""
-        return self._with({name: {"dtype": _dtype_name(dtype)} for name, dtype in dtypes.items()})
+        return self._with({name: {"dtype": dtype_name(dtype)} for name, dtype in dtypes.items()})
 
     def scaled(self, /, **factors: float | tuple[float, float]) -> Source:
         """With values of value * scale, or value * scale + shift for (scale, shift); computed on the device. Said again,
@@ -137,13 +81,7 @@ class Source:
 
     def region(self, /, **parts: Mapping[int, slice | range]) -> Source:
         """Parts of a field's other axes, by the axis' number in the dataset: region(x={1: slice(0, 32)})."""
-        changes = {}
-        for name, part in parts.items():
-            if not isinstance(part, Mapping):
-                raise TypeError(f"a region of '{name}' is {{axis: slice(first, end)}}, not {part!r}")
-            found = [(axis, *(_ranges(extent) or [(0, 0)])[0]) for axis, extent in part.items() if _is_range(name, extent)]
-            changes[name] = {"region": tuple((whole(f"an axis of '{name}'", axis), *range_) for axis, *range_ in found)}
-        return self._with(changes)
+        return self._with({name: {"region": region_of(name, part)} for name, part in parts.items()})
 
     def map(
         self,
@@ -171,7 +109,7 @@ class Source:
         for wanted in fields or ():
             if wanted not in known:
                 raise ValueError(f"the source has no field '{wanted}'; it has {', '.join(sorted(known))}")
-        made = [_output(out, declared) for out, declared in (outputs or {}).items()]
+        made = [output_of(out, declared) for out, declared in (outputs or {}).items()]
         title = name or str(getattr(function, "__name__", "map"))
         other = self._with({})
         other._maps = (*self._maps, (title, function, None if fields is None else list(fields), made, threads))
@@ -180,8 +118,8 @@ class Source:
     def select(self, rows: Any) -> Source:
         """Only some rows, each once and in the order of their numbers: a slice or range (a step is not possible), a list
         of these, a list or array of row numbers, or an array of bool, one for each row."""
-        ranges = _ranges(rows)
-        return self._only(("ranges", ranges) if ranges is not None else ("rows", *_numbers(rows)))
+        ranges = ranges_of(rows)
+        return self._only(("ranges", ranges) if ranges is not None else ("rows", *numbers_of(rows)))
 
     def where(self, field: str, keep: Callable[[float], bool]) -> Source:
         """Only rows for which `keep` holds of the value of `field`, which has one number in each row. `keep` is called for
@@ -262,45 +200,3 @@ def mixed(parts: Iterable[Source | tuple[Source, float]], *, rows: int = 0) -> S
     joined._rows, joined._mixed_rows = (), rows
     joined._parts = tuple((part, float(ratio)) for part, ratio in shares)
     return joined
-
-
-def _ranges(rows: Any) -> list[tuple[int, int]] | None:
-    """(first, count) of slices and ranges; None where it is something else."""
-    parts = [rows] if isinstance(rows, (slice, range)) else rows if isinstance(rows, (list, tuple)) else []
-    if not parts or not all(isinstance(part, (slice, range)) for part in parts):
-        return None
-    ranges = []
-    for part in parts:
-        bounds = part.start or 0, part.stop
-        is_whole = all(hasattr(bound, "__index__") for bound in bounds)
-        first, end = (bound.__index__() for bound in bounds) if is_whole else (1, 0)
-        if part.step not in (None, 1) or not 0 <= first <= end <= MOST:
-            raise ValueError(f"rows are selected from a first one up to a last one, both from 0 on, not by {part!r}")
-        ranges.append((first, end - first))
-    return ranges
-
-
-def _output(name: str, declared: Any) -> tuple[str, str, list[int]]:
-    if not isinstance(declared, tuple) or len(declared) != 2 or not isinstance(declared[1], (list, tuple)):
-        raise TypeError(f"the output '{name}' is declared as (type, row shape): ('float32', (3, 32, 32)), not {declared!r}")
-    dtype, shape = declared
-    return name, _dtype_name(dtype), [whole(f"an extent of '{name}'", extent) for extent in shape]
-
-
-def _is_range(field: str, extent: Any) -> bool:
-    if isinstance(extent, (slice, range)):
-        return True
-    raise TypeError(f"a region of '{field}' is {{axis: slice(first, end)}}, not {extent!r}")
-
-
-def _numbers(rows: Any) -> tuple[bytes, int | None]:
-    """Numbers of rows, as the extension takes them, and of how many rows an array of bool tells."""
-    import numpy
-
-    array = numpy.asarray(rows)
-    told = len(array) if array.dtype == bool and array.ndim == 1 else None
-    if told is not None:
-        array = numpy.flatnonzero(array)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu") or (array < 0).any():
-        raise ValueError("rows are selected by slices, or by an array of one dimension of row numbers or of bool")
-    return array.astype(numpy.uint64).tobytes(), told

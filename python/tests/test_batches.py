@@ -213,3 +213,27 @@ def test_loaders_run_side_by_side(make, labels_of):
         thread.join()
     for number in (0, 1):
         np.testing.assert_array_equal(found[number], expected[number])
+
+
+def test_a_batch_that_ctrl_c_lost_comes_again(make, labels_of):
+    class Core:  # the handler runs when the extension has returned
+        def __init__(self, of):
+            self._of, self.interrupted = of, False
+
+        def __getattr__(self, name):
+            return getattr(self._of, name)
+
+        def next(self):
+            lost = self._of.next()
+            if not self.interrupted:
+                self.interrupted = True
+                raise KeyboardInterrupt
+            return lost
+
+    for batch_size in (64, 1000):  # the second has one batch an epoch, and its number says little
+        loader, other = (make(batch_size, order=ps.Shuffled(seed=1)) for _ in range(2))
+        loader._run.core = Core(loader._run.core)
+        loop = loader.epoch(3)
+        with pytest.raises(KeyboardInterrupt):
+            next(loop)
+        np.testing.assert_array_equal(labels_of(loop), labels_of(other.epoch(3)))

@@ -1,0 +1,46 @@
+"""Loader's arguments, checked and as the extension takes them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from . import _core
+from ._checks import finite, whole
+
+
+def byte_count(name: str, value: Any) -> int:
+    """Bytes as a number, or as text: "512MiB". Raises TypeError, ValueError."""
+    return _core.parse_bytes(value) if isinstance(value, str) else whole(name, value)
+
+
+def seconds_of(calibrate: bool | float) -> float:
+    """For how many seconds blocks and slots are tried; 0: not at all. Raises TypeError, ValueError."""
+    if isinstance(calibrate, bool):
+        return 0.8 if calibrate else 0.0
+    seconds = finite("calibrate", calibrate)
+    if seconds <= 0:
+        raise ValueError(f"calibrate is True, False or for how many seconds, not {seconds}")
+    return seconds
+
+
+def share_of(rank: int | None, world_size: int | None, shards: int | None) -> dict[str, int]:
+    """This process' part of the rows; where nothing is said, as one of torch.distributed's. Raises TypeError, ValueError."""
+    if (rank is None) != (world_size is None):
+        raise TypeError("rank and world_size are given together")
+    if rank is None or world_size is None:
+        rank, world_size = _distributed()
+    return {
+        "rank": whole("rank", rank),
+        "world_size": whole("world_size", world_size, 1),
+        "shards": whole("shards", world_size if shards is None else shards, 1),
+    }
+
+
+def _distributed() -> tuple[int, int]:
+    """Rank and world size of torch.distributed; (0, 1) where it is not used."""
+    torch = sys.modules.get("torch")
+    distributed = getattr(torch, "distributed", None)
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return 0, 1
+    return distributed.get_rank(), distributed.get_world_size()

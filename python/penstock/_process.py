@@ -1,0 +1,46 @@
+"""Loaders and the processes that they live in: the interpreter's end, and children that were forked."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+from ._errors import DeviceError, ForkError
+
+if TYPE_CHECKING:
+    from ._order import Order
+    from ._run import Run
+    from ._source import Source
+
+_imported_by = os.getpid()
+_live: weakref.WeakKeyDictionary[Run, int] = weakref.WeakKeyDictionary()  # with the process that made it
+
+
+def stream_loader(source: Source, order: Order, options: dict[str, Any]) -> _core.StreamLoader:
+    """What streams, built. Raises ForkError where a fork has made CUDA unusable."""
+    try:
+        return _core.StreamLoader(source.request(), list(source._maps), order.request(), options)
+    except DeviceError as e:
+        if os.getpid() == _imported_by or "cudaErrorInitializationError" not in str(e):
+            raise
+        raise ForkError(
+            f"this process was forked from process {_imported_by}, which had used CUDA; a forked child cannot use it. Make "
+            "the loader in that process, where one reads on all processors, or start this one with 'spawn'"
+        ) from e
+
+
+def close_at_exit(run: Run) -> None:
+    """Threads stop while there is a Python to stop them in."""
+    _live[run] = os.getpid()
+
+
+def _close_all() -> None:
+    for run, maker in list(_live.items()):
+        if maker == os.getpid():
+            run.core.close()
+
+
+atexit.register(_close_all)

@@ -1,0 +1,175 @@
+"""What stands behind a loader's loops: which batch comes next, and the one in hand."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Callable, Iterator, TypeVar
+
+from ._batch import Batch, torch_stream
+from ._errors import PipelineError
+from ._process import close_at_exit
+
+if TYPE_CHECKING:
+    from ._core import BatchHandle, StreamLoader
+
+_T = TypeVar("_T")
+
+
+class Run:
+    """Takes batches of the core's for one loop at a time, and begins the core's run anew where a loop goes elsewhere."""
+
+    def __init__(self, core: StreamLoader, alike: bool, device: tuple[int, int], stream: int | None) -> None:
+        """`alike`: epochs have the same rows, so that they follow each other without a gap, whatever their numbers."""
+        self.core, self.alike, self.device, self._stream = core, alike, device, stream
+        self.fields = {field["name"]: (field["dtype"], tuple(field["row_shape"])) for field in core.plan()["fields"]}
+        self.batches: int = core.batches
+        self.position = (0, 0)  # (epoch, batch) that comes next
+        self._resume: tuple[int, int] | None = None
+        self._core_at: tuple[int, int] | None = None  # the core's next batch, by its own number of the epoch
+        self._core_epoch = 0  # of the loop: alike ones go on under another number
+        self._loop: object = None  # the loop that may take batches
+        self._handle: BatchHandle | None = None  # the batch that was taken last
+        self._clock = _Clock()
+        self._turn = threading.RLock()  # one thread's loop at a time
+        close_at_exit(self)
+
+    @property
+    def seconds(self) -> float:
+        """Of all loops."""
+        return self._clock.seconds
+
+    def epoch(self, number: int) -> Epoch:
+        """A loop over an epoch, or over what is left of it where go_on_at() said so."""
+        saved = self._resume
+        return Epoch(self, number, saved[1] if saved is not None and saved[0] == number else 0)
+
+    def go_on_at(self, epoch: int, batch: int) -> None:
+        """The next loop over that epoch begins there; a loop in progress ends."""
+        self.core.refuse_caller()
+        with self._turn:
+            self._let_go()
+            self._loop = None
+            self.position = self._resume = (epoch, batch)
+
+    def take(self, loop: Epoch) -> Batch:
+        """The next batch of a loop. Raises StopIteration at its end."""
+        self.core.refuse_caller()
+        with self._turn:
+            if self._loop is not loop._token:
+                self._begin(loop)
+            self._clock.tick()
+            at = loop._first + loop._taken
+            if at >= self.batches:
+                raise StopIteration
+            self._handle = self._next(loop.number, at)
+            self._clock.tick()
+            loop._taken += 1
+            is_last = at + 1 == self.batches
+            self.position = (loop.number + 1, 0) if is_last else (loop.number, at + 1)
+            self._core_at = (self._core_epoch + 1, 0) if is_last else (self._core_epoch, at + 1)
+            return Batch(self._handle, self.fields, self.device, loop.number)
+
+    def _begin(self, loop: Epoch) -> None:
+        if loop._taken:
+            raise PipelineError(f"the loop over epoch {loop.number} ended when another one was begun, or a state was loaded")
+        self._clock.start()
+        self._let_go()
+        start = (loop.number, loop._first)
+        core_at = self._core_at
+        if core_at is not None and (core_at == start or (self.alike and core_at[1] == start[1])):
+            self._core_epoch = core_at[0]
+        elif start[1] < self.batches:
+            self._start(*start)
+        self.position = start
+        if self._resume is not None and self._resume[0] == loop.number:
+            self._resume = None
+        self._loop = loop._token
+
+    def _next(self, epoch: int, at: int) -> BatchHandle:
+        self._let_go()
+        self._core_at = None  # until a batch is in hand: an error ends the run, and Ctrl-C may lose what was taken
+        help = "Arrays hold it: copy what is needed later (x.clone()), or make the loader with a larger `held`"
+        handle = _patiently(self.core.next, help)
+        if handle is None or (handle.epoch, handle.index) != (self._core_epoch, at):
+            handle = None
+            self._start(epoch, at)
+            handle = _patiently(self.core.next, help)
+        assert handle is not None
+        return handle
+
+    def _start(self, epoch: int, batch: int) -> None:
+        self._core_at = None  # until the run has begun: Ctrl-C may end that
+        stream = self._stream if self._stream is not None else torch_stream(self.device)
+        help = "Arrays hold them: delete those (del x), or copy what is needed later"
+        _patiently(lambda: self.core.begin(epoch, batch, stream), help)
+        self._core_at, self._core_epoch = (epoch, batch), epoch
+
+    def _let_go(self) -> None:
+        if self._handle is not None:
+            self._handle.release()
+            self._handle = None
+
+
+class Epoch(Iterator[Batch]):
+    """The batches of one epoch. len() is the number of batches, so that progress bars know it."""
+
+    def __init__(self, run: Run, number: int, first: int) -> None:
+        self._run, self.number, self._first = run, number, first
+        self._taken = 0
+        self._token = object()
+
+    def __iter__(self) -> Epoch:
+        return self
+
+    def __next__(self) -> Batch:
+        return self._run.take(self)
+
+    def __len__(self) -> int:
+        return max(0, self._run.batches - self._first)
+
+    def __reduce__(self) -> Any:
+        raise refuse_to_send()
+
+    def __repr__(self) -> str:
+        return f"Epoch({self.number}: {len(self)} batches, {self._taken} taken)"
+
+
+class _Clock:
+    """Seconds from start() to the last tick(), summed. A loop that is left costs nothing, and there is nothing to tell."""
+
+    def __init__(self) -> None:
+        self.seconds, self._mark = 0.0, 0.0
+
+    def start(self) -> None:
+        self._mark = time.perf_counter()
+
+    def tick(self) -> None:
+        now = time.perf_counter()
+        self.seconds, self._mark = self.seconds + now - self._mark, now
+
+
+def refuse_to_send() -> TypeError:
+    """What pickling says of loaders and of their loops."""
+    return TypeError(
+        "a penstock.Loader cannot be sent to another process: its memory and threads stay here. Worker processes "
+        "are not needed; use the loader itself in place of a DataLoader"
+    )
+
+
+def _patiently(call: Callable[[], _T], help: str) -> _T:
+    """Arrays in reference cycles (tracebacks, graphs) hold batches until they are collected. `help` is what to do about
+    others."""
+    try:
+        return call()
+    except PipelineError as e:
+        if e.stage != "consumer":
+            raise
+    gc.collect()
+    try:
+        return call()
+    except PipelineError as e:
+        if e.stage == "consumer":
+            e.args = (f"{e}. {help}",)
+        raise

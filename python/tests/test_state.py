@@ -1,0 +1,161 @@
+"""A loop goes on where it was left, in this loader or another one, and as C++ would."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+
+import penstock as ps
+
+ORDERS = [ps.Sequential(), ps.Shuffled(seed=7), ps.Shuffled(seed=7, run_rows=16, pool_rows=128), ps.Random(seed=7)]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("stop_after", [1, 7, 16])
+def test_a_resumed_loop_sees_the_rows_that_were_left(make, labels_of, order, stop_after):
+    loader = make(order=order)  # 16 batches an epoch
+    whole = [labels_of(loader.epoch(epoch)) for epoch in range(3)]
+    stopped = make(order=order)
+    seen = [labels_of(stopped.epoch(0))]
+    for number, batch in enumerate(stopped.epoch(1), 1):
+        seen.append(batch.numpy("label").copy())
+        if number == stop_after:
+            state = json.loads(json.dumps(stopped.state_dict()))
+            break
+    resumed = make(order=order)
+    resumed.load_state_dict(state)
+    assert resumed.state_dict() == state
+    assert resumed.next_epoch == (2 if stop_after == 16 else 1)
+    for epoch in range(resumed.next_epoch, 3):
+        seen.append(labels_of(resumed.epoch(epoch)))
+    np.testing.assert_array_equal(np.concatenate(seen), np.concatenate(whole))
+
+
+def test_the_state_says_what_comes_next(make):
+    loader = make()
+    assert (loader.state_dict()["epoch"], loader.state_dict()["batch"]) == (0, 0)
+    loop = loader.epoch(4)
+    next(loop), next(loop)
+    assert (loader.state_dict()["epoch"], loader.state_dict()["batch"]) == (4, 2)
+    for _ in loop:
+        pass
+    assert (loader.state_dict()["epoch"], loader.state_dict()["batch"]) == (5, 0)
+
+
+def test_a_state_of_other_rows_is_refused_by_name(make, source):
+    state = make(order=ps.Shuffled(seed=1)).state_dict()
+    with pytest.raises(ValueError, match="order.*seed 1.*seed 2"):
+        make(order=ps.Shuffled(seed=2)).load_state_dict(state)
+    with pytest.raises(ValueError, match="batch_rows is 64.*65"):
+        make(65, order=ps.Shuffled(seed=1)).load_state_dict(state)
+    with pytest.raises(ValueError, match="10 of 1000 rows take part"):
+        make(of=source.select(slice(0, 10)), order=ps.Shuffled(seed=1)).load_state_dict(state)
+    with pytest.raises(ValueError, match="not the state of a loader"):
+        make().load_state_dict({})
+
+
+def test_a_state_that_is_loaded_ends_the_loop_in_progress(make, labels_of):
+    loader = make(order=ps.Shuffled(seed=1))
+    whole = labels_of(loader.epoch(0))
+    loop = loader.epoch(0)
+    next(loop)
+    state = loader.state_dict()
+    next(loop), next(loop)
+    loader.load_state_dict(state)
+    with pytest.raises(ps.PipelineError, match="the loop over epoch 0 ended when .* a state was loaded"):
+        next(loop)
+    np.testing.assert_array_equal(labels_of(loader.epoch(0)), whole[64:])
+
+
+def test_another_epoch_comes_before_the_saved_one(make, labels_of):
+    loader = make(order=ps.Shuffled(seed=1))
+    whole = [labels_of(loader.epoch(epoch)) for epoch in range(3)]
+    loop = loader.epoch(2)
+    next(loop), next(loop)
+    loader.load_state_dict(loader.state_dict())
+    np.testing.assert_array_equal(labels_of(loader.epoch(1)), whole[1])
+    np.testing.assert_array_equal(labels_of(loader.epoch(2)), whole[2][128:])
+    np.testing.assert_array_equal(labels_of(loader.epoch(2)), whole[2])
+
+
+def test_a_state_past_the_end_of_an_epoch_is_refused(make):
+    loader = make()
+    with pytest.raises(ValueError, match="batch 17 of epoch 0, where no run comes: an epoch has 16 batches"):
+        loader.load_state_dict({**loader.state_dict(), "batch": 17})
+
+
+def test_a_state_at_the_end_of_an_epoch_is_the_beginning_of_the_next_one(make, source, labels_of):
+    loader, other = (make(order=ps.Shuffled(seed=1)) for _ in range(2))
+    loader.load_state_dict({**loader.state_dict(), "batch": 16})  # as C++ writes it after the last batch
+    assert (loader.state_dict()["epoch"], loader.state_dict()["batch"], loader.next_epoch) == (1, 0, 1)
+    np.testing.assert_array_equal(labels_of(loader), labels_of(other.epoch(1)))
+    empty = make(of=source.select([]))
+    state = empty.state_dict()
+    empty.load_state_dict(state)
+    assert empty.state_dict() == state
+
+
+def test_loops_over_the_loader_itself_are_one_epoch_after_another(make, labels_of):
+    loader, other = (make(order=ps.Shuffled(seed=1)) for _ in range(2))
+    for epoch in (0, 1):
+        np.testing.assert_array_equal(labels_of(loader), labels_of(other.epoch(epoch)))
+    assert next(iter(loader)).epoch == 2
+    resumed = make(order=ps.Shuffled(seed=1))
+    resumed.load_state_dict(loader.state_dict())
+    assert [batch.index for batch in resumed] == list(range(1, 16))
+
+
+def test_a_state_can_be_loaded_while_arrays_live(make, labels_of):
+    loader = make(order=ps.Shuffled(seed=1))
+    whole = labels_of(loader.epoch(0))
+    loop = loader.epoch(0)
+    next(loop)
+    state = loader.state_dict()
+    kept = next(loop).numpy("label")
+    loader.load_state_dict(state)
+    with pytest.raises(ps.PipelineError, match=r"still held.*delete those \(del x\)"):
+        next(loader.epoch(0))
+    np.testing.assert_array_equal(kept, whole[64:128])
+    del kept
+    np.testing.assert_array_equal(labels_of(loader.epoch(0)), whole[64:])
+
+
+#: What penstock::pipeline::order says of 24 rows, in C++.
+IN_CPP = {
+    (ps.Shuffled(seed=7, run_rows=4, pool_rows=12), 0): "10 15 11 16 12 19 8 9 13 17 18 14 23 21 2 0 1 4 5 7 22 6 20 3",
+    (ps.Shuffled(seed=7, run_rows=4, pool_rows=12), 5): "15 1 13 0 2 12 5 6 7 3 4 14 16 19 22 17 23 21 9 11 20 10 8 18",
+    (ps.Random(seed=7), 0): "1 6 14 2 11 23 7 5 13 15 10 18 20 4 19 17 16 22 8 21 3 9 12 0",
+    (ps.Random(seed=7), 5): "17 3 6 9 22 16 5 7 23 19 12 10 18 8 2 21 4 20 1 15 13 11 0 14",
+}
+
+
+@pytest.mark.parametrize(("order", "epoch"), list(IN_CPP))
+def test_rows_come_as_in_cpp_and_a_resumed_loop_s_too(make, labels_of, tmp_path, order, epoch):
+    expected = [int(row) for row in IN_CPP[order, epoch].split()]
+    with h5py.File(tmp_path / "rows.h5", "w") as f:
+        f["label"] = np.arange(24)
+    rows = ps.Source(label=f"{tmp_path}/rows.h5:/label")
+    loader = make(5, of=rows, order=order)
+    first = next(loader.epoch(epoch)).numpy("label").tolist()
+    resumed = make(5, of=rows, order=order)
+    resumed.load_state_dict(loader.state_dict())
+    assert first + labels_of(resumed.epoch(epoch)).tolist() == expected
+
+
+#: What penstock::pipeline::pipeline::state() wrote of such a file in C++.
+STATE_IN_CPP = (
+    '{"batch":1,"batch_rows":5,"epoch":5,"fields":{"label":"57224ae9a65e3bf0"},"last_batch":"keep",'
+    '"order":"shuffled: seed 7, runs of 4 rows, pool of 12 rows","penstock_state":1,"rows":24}'
+)
+
+
+def test_a_state_is_that_of_cpp_both_ways(make, labels_of, tmp_path):
+    with h5py.File(tmp_path / "rows.h5", "w") as f:
+        f["label"] = np.arange(24)
+    order = ps.Shuffled(seed=7, run_rows=4, pool_rows=12)
+    loader = make(5, of=ps.Source(label=f"{tmp_path}/rows.h5:/label"), order=order)
+    next(loader.epoch(5))
+    assert loader.state_dict() == json.loads(STATE_IN_CPP)
+    loader.load_state_dict(json.loads(STATE_IN_CPP))
+    assert labels_of(loader.epoch(5)).tolist() == [int(row) for row in IN_CPP[order, 5].split()[5:]]
