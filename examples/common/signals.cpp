@@ -44,7 +44,8 @@ void handle_no_longer() {
 
 }  // namespace
 
-stop_on_signal::stop_on_signal() {
+stop_on_signal::stop_on_signal(const std::string& sentence)
+    : before_it_began_(sentence + '\n'), begun_(sentence.empty()) {
   if (::pipe(pipe_) != 0) throw std::system_error(errno, std::generic_category(), "a pipe for signals cannot be made");
   write_end = pipe_[1];
   taken = 0;
@@ -71,6 +72,10 @@ stop_on_signal::~stop_on_signal() {
 void stop_on_signal::wait() {
   unsigned char number = 0;
   while (::read(pipe_[0], &number, 1) == 1 && number != 0) {
+    if (!begun_) {
+      [[maybe_unused]] const auto written = ::write(STDERR_FILENO, before_it_began_.data(), before_it_began_.size());
+      ::_exit(128 + number);
+    }
     signal_ = number;
     stop_.request_stop();
   }

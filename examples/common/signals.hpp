@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <stop_token>
+#include <string>
 #include <thread>
 
 namespace examples {
@@ -10,10 +11,15 @@ namespace examples {
 /// Those that the program was started to ignore stay ignored. At most one at a time.
 class stop_on_signal {
  public:
-  stop_on_signal();
+  stop_on_signal() : stop_on_signal(std::string()) {}
+  /// The same from begin() on. A signal before that ends the program at once, with this sentence and 128 + its number:
+  /// files are opened and plans made for as long as that takes, and there is nothing to be kept.
+  explicit stop_on_signal(const std::string& sentence);
   ~stop_on_signal();
   stop_on_signal(const stop_on_signal&) = delete;
   stop_on_signal& operator=(const stop_on_signal&) = delete;
+
+  void begin() noexcept { begun_ = true; }
 
   std::stop_token token() const noexcept { return stop_.get_token(); }
   /// The signal that came, or 0.
@@ -22,6 +28,8 @@ class stop_on_signal {
  private:
   void wait();
 
+  const std::string before_it_began_;
+  std::atomic<bool> begun_;
   std::stop_source stop_;
   std::atomic<int> signal_{0};
   int pipe_[2] = {-1, -1};

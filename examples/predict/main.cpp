@@ -57,7 +57,7 @@ void mark_damaged(const ps::pipeline::pipeline_report& report, examples::predict
   for (const ps::pipeline::damaged_rows& part : report.damaged) fmt::print("  {}\n", part.why);
 }
 
-void predict(const examples::predict_options& o, const examples::stop_on_signal& signals) {
+void predict(const examples::predict_options& o, examples::stop_on_signal& signals) {
   const std::vector<ps::io::location> x = in_all_files(o, o.x);
   const std::vector<ps::io::location> x2 = o.x2.empty() ? std::vector<ps::io::location>{} : in_all_files(o, o.x2);
   std::vector<std::filesystem::path> inputs{o.checkpoint};
@@ -87,6 +87,7 @@ void predict(const examples::predict_options& o, const examples::stop_on_signal&
   ps::train::predictor predictor(stream, options, memory);
   predictor.load(o.checkpoint);
   auto rows = std::move(opened).build(plan, memory);
+  signals.begin();
   examples::prediction_file file(o.output, o.dataset, rows.rows(), options.model.outputs, options.compute, o.classes,
                                  labels);
   const auto start = std::chrono::steady_clock::now();
@@ -111,7 +112,7 @@ int main(int argc, char** argv) {
   examples::predict_options o;
   examples::add_predict_options(app, o);
   return examples::end_program(examples::run_program(app, argc, argv, [&] {
-    const examples::stop_on_signal signals;
+    examples::stop_on_signal signals("penstock-predict: stopped; nothing is written");
     predict(o, signals);
   }));
 }

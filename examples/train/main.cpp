@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
   examples::add_train_options(app, o);
   int stopped_by = 0;
   const int code = examples::run_program(app, argc, argv, [&] {
-    const examples::stop_on_signal signals;
+    examples::stop_on_signal signals("penstock-train: stopped before the first step; there is nothing to keep");
     const auto data = examples::find_data(o);
     examples::check_outputs(o, examples::inputs_of(data));
     o.order = examples::order_of(data, o);
@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
     examples::print_plan(session, o.budget);
     if (o.plan_only) return;
     examples::training_program program(o, data, std::move(session));
+    signals.begin();
     program.run(signals.token());
     stopped_by = signals.signal();
     program.report();

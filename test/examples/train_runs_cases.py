@@ -109,6 +109,28 @@ class train_runs(program_case):
     def test_so_does_the_end_of_its_terminal(self):
         self.check_signal(signal.SIGHUP)
 
+    def test_a_signal_does_not_wait_for_files_to_be_opened_and_planned_for(self):
+        data = self.make_rows(rows=10)
+        for n in range(1000):
+            os.link(data, self.folder / f"part-{n:03}.h5")
+        running = self.start_program(
+            "penstock-train", self.folder / "part-*.h5", "--device", "host", "--plan", stdout=subprocess.PIPE
+        )
+        while not self.handles(running, signal.SIGINT):
+            self.assertIsNone(running.poll())
+        running.send_signal(signal.SIGINT)
+        shown, errors = running.communicate(timeout=100)
+        self.assertEqual(running.returncode, 128 + signal.SIGINT)
+        self.assertEqual((shown, errors.count("\n")), ("", 1), errors)
+        self.assertIn("stopped before the first step", errors)
+
+    def handles(self, running, number):
+        """Whether a program has come so far that it looks after a signal itself."""
+        for line in pathlib.Path(f"/proc/{running.pid}/status").read_text().splitlines():
+            if line.startswith("SigCgt:"):
+                return int(line.split()[1], 16) >> (number - 1) & 1
+        return False
+
     def test_a_second_signal_ends_it_at_once(self):
         data, checkpoint = self.make_rows(rows=20000), self.folder / "state.h5"
         running = self.start_program(
