@@ -39,8 +39,7 @@ class soak:
             running.communicate(timeout=self.chance.uniform(0, self.seconds / 3))
         except subprocess.TimeoutExpired:
             running.send_signal(number)
-            expected = (-number,) if number == signal.SIGKILL else (-number, 128 + number, 0)
-            self.end(running, expected)
+            self.end(running, (-number, 128 + number, 0))  # 0: it was done by then
         else:
             self.end(running, (0,))
 
