@@ -27,6 +27,7 @@ struct {
   bool reads_chunks_twice = false;  ///< H5Dread_chunk reads each chunk two times
   bool changes_chunks = false;      ///< H5Dread_chunk turns a bit of each
   bool changes_values = false;      ///< H5Dread turns a bit of the first
+  int values_read = 0;              ///< counts H5Dread
 } odd_library;
 
 template <class F>
@@ -57,6 +58,7 @@ extern "C" herr_t H5Dget_chunk_info_by_coord(hid_t dataset, const hsize_t* offse
 }
 
 extern "C" herr_t H5Dread(hid_t dataset, hid_t type, hid_t memory, hid_t part, hid_t transfer, void* out) {
+  ++odd_library.values_read;
   const herr_t result = original<decltype(&H5Dread)>("H5Dread")(dataset, type, memory, part, transfer, out);
   if (odd_library.changes_values) *static_cast<std::byte*>(out) ^= std::byte{1};
   return result;
@@ -201,6 +203,32 @@ BOOST_AUTO_TEST_CASE(a_damaged_chunk_that_lies_elsewhere_than_libhdf5_reads_it_i
   BOOST_TEST((access() == io::access::direct));
   const oddly now(odd_library.changes_chunks);
   BOOST_TEST((access() == io::access::locked));
+}
+
+BOOST_AUTO_TEST_CASE(opening_compares_the_stored_bytes_of_large_chunks_that_take_long_to_decode_and_decodes_none) {
+  const auto file = made_folder() / "large_chunks.h5";
+  // (name, what opening asks H5Dread for): chunks of 17 MiB, deflated, in lzf, and as they are; deflated ones of 16
+  // MiB.
+  const std::pair<const char*, int> cases[] = {{"/deflate", 0}, {"/lzf", 1}, {"/plain", 1}, {"/smaller", 1}};
+  const auto counts = [](const io::row_reader& reader) {
+    std::vector<std::uint32_t> values(reader.rows() << 18);
+    reader.read(0, reader.rows(), std::as_writable_bytes(std::span(values)));
+    std::uint32_t next = 0;
+    return std::ranges::all_of(values, [&](std::uint32_t value) { return value == next++; });
+  };
+  for (const auto& [name, reads] : cases) {
+    BOOST_TEST_CONTEXT(name) {
+      odd_library.values_read = 0;
+      const io::row_reader reader({{file, name}});
+      BOOST_TEST(odd_library.values_read == reads);
+      BOOST_TEST((reader.segments()[0].info.access == io::access::direct), reader.segments()[0].info.reason);
+      BOOST_TEST(counts(reader));
+    }
+  }
+  const oddly now(odd_library.changes_chunks);
+  const io::row_reader reader({{file, "/deflate"}});
+  BOOST_TEST((reader.segments()[0].info.access == io::access::locked));
+  BOOST_TEST(counts(reader));
 }
 #endif
 

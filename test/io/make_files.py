@@ -245,6 +245,10 @@ def large():
         f.create_dataset("/contiguous", data=array)
     with open(os.path.join(folder, "large.bin"), "wb") as out:
         out.write(array.tobytes())
+    # One chunk each, of rows of 1 MiB. Values count.
+    with h5py.File(os.path.join(folder, "large_chunks.h5"), "w") as f:
+        for name, rows, options in [("deflate", 17, dict(compression=1)), ("smaller", 16, dict(compression=1)), ("lzf", 17, dict(compression="lzf")), ("plain", 17, {})]:
+            f.create_dataset(name, data=np.arange(rows << 18, dtype="<u4").reshape(rows, -1), chunks=(rows, 1 << 18), **options)
 
 
 def hostile():
