@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace examples {
 namespace {
@@ -107,14 +108,28 @@ bool are_labels(const train_options& o, const std::vector<io::location>& y) {
   return texts || (values_of_a_row(y) == 1 && !penstock::is_floating(reader.element().element));
 }
 
-/// By how many times a class is rarer than the mean of those that are there.
+/// Which rows of the files a selection takes; empty where there is none.
+std::vector<bool> taken_rows(const train_options& o, const labelled_rows& rows) {
+  std::vector<bool> taken;
+  if (!rows.only) return taken;
+  auto source = pipeline::source{}.field("label", rows.y);
+  if (!rows.group.empty()) source.field("group", rows.group);
+  source.select(*rows.only).damaged(o.damaged);
+  const auto opened = pipeline::read(source).open();
+  taken.resize(io::row_reader(rows.y).rows());
+  for (std::uint64_t n = 0; n < opened.rows(); ++n) taken[opened.row_order().row(0, n)] = true;
+  return taken;
+}
+
+/// By how many times a class is rarer than the mean of those that are there; 1 for a class that is not there, of which
+/// rows are evaluated on perhaps.
 std::vector<double> balanced_weights(const std::vector<std::uint64_t>& counts, std::size_t classes) {
   double rows = 0, there = 0;
   for (const std::uint64_t count : counts) {
     rows += static_cast<double>(count);
     there += count > 0 ? 1 : 0;
   }
-  std::vector<double> weights(classes);
+  std::vector<double> weights(classes, 1.0);
   for (std::size_t c = 0; c < counts.size(); ++c)
     if (counts[c] > 0) weights[c] = rows / (there * static_cast<double>(counts[c]));
   return weights;
@@ -125,12 +140,12 @@ void look_at_labels(const train_options& o, training_data& data) {
   const bool binary = o.loss != "softmax";
   data.targets = o.labels_from == 0 ? train::target::label : train::target::label_from_one;
   const double most = binary ? 2 : o.classes != 0 ? static_cast<double>(o.classes) : most_classes;
-  const auto scan = [&](const labelled_rows& rows, double up_to) {
+  const auto scan = [&](const labelled_rows& rows, double up_to, std::vector<bool> counted = {}) {
     const std::uint64_t damaged = skips_damaged(o) ? o.damaged.limit_rows : 0;
-    return scan_labels({rows.y, rows.weights, o.labels_from, up_to, damaged});
+    return scan_labels({rows.y, rows.weights, o.labels_from, up_to, damaged, std::move(counted)});
   };
   label_summary& found = data.training.labels;
-  found = scan(data.training, most);
+  found = scan(data.training, most, o.balanced_classes ? taken_rows(o, data.training) : std::vector<bool>{});
   if (!found.names.empty() && o.labels_from != 0)
     throw std::invalid_argument("--labels-from is for labels that are numbers, and these are texts");
   const std::size_t classes = std::max<std::size_t>({2, found.counts.size(), binary ? 0 : o.classes});

@@ -61,9 +61,8 @@ std::string_view text_at(const std::byte* bytes, std::size_t n, std::size_t leng
                   {.file = part.where.file.string(), .dataset = part.where.dataset, .rows = {row - part.first_row, 1}});
 }
 
-void count(label_summary& to, std::size_t c) {
-  if (c >= to.counts.size()) to.counts.resize(c + 1);
-  ++to.counts[c];
+std::uint64_t counted(const label_source& from, std::uint64_t row) {
+  return from.counted.empty() || from.counted[row] ? 1 : 0;
 }
 
 void scan_numbers(io::row_reader& reader, const label_source& from, const row_weights& weights, label_summary& to) {
@@ -76,7 +75,9 @@ void scan_numbers(io::row_reader& reader, const label_source& from, const row_we
         if (!(label >= from.first && label == std::floor(label) && label <= last))
           refuse(reader, first + n,
                  fmt::format("the label is {}; labels are whole numbers from {} to {}", label, from.first, last));
-        count(to, static_cast<std::size_t>(label) - static_cast<std::size_t>(from.first));
+        const std::size_t c = static_cast<std::size_t>(label) - static_cast<std::size_t>(from.first);
+        if (c >= to.counts.size()) to.counts.resize(c + 1);
+        to.counts[c] += counted(from, first + n);
       }
     });
   });
@@ -89,7 +90,7 @@ void scan_texts(io::row_reader& reader, const label_source& from, const row_weig
       const std::string_view text = text_at(bytes, n, reader.row_bytes());
       auto there = found.find(text);
       if (there == found.end()) there = found.emplace(text, 0).first;
-      if (weights.counts(first + n)) ++there->second;
+      if (weights.counts(first + n)) there->second += counted(from, first + n);
       if (static_cast<double>(found.size()) > from.most_classes)
         refuse(reader, first + n,
                fmt::format("there are more than {} different texts; they are no names of classes", from.most_classes));
@@ -116,8 +117,10 @@ label_summary scan_labels(const label_source& from) {
   if (found.kind == label_kind::numbers)
     scan_numbers(reader, from, weights, found);
   else
-    scan_numbers(reader, {from.labels, from.weights, 0, static_cast<double>(found.names.size()), from.damaged_rows},
-                 weights, found);
+    scan_numbers(
+        reader,
+        {from.labels, from.weights, 0, static_cast<double>(found.names.size()), from.damaged_rows, from.counted},
+        weights, found);
   found.counts.resize(std::max(found.counts.size(), found.names.size()));
   return found;
 }

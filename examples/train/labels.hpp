@@ -21,8 +21,9 @@ enum class label_kind : std::uint8_t {
 /// What a pass over labels has found.
 struct label_summary {
   label_kind kind = label_kind::numbers;
-  std::vector<std::string> names{};     ///< the different texts, sorted; empty for numbers
-  std::vector<std::uint64_t> counts{};  ///< rows of each class, from 0 up to the largest there is
+  std::vector<std::string> names{};  ///< the different texts, sorted; empty for numbers
+  std::vector<std::uint64_t>
+      counts{};  ///< rows of each class that are to be counted, from 0 up to the largest there is
 };
 
 /// Labels as they are stored, and the rows that count.
@@ -33,6 +34,7 @@ struct label_source {
   int first = 0;  ///< the number of the first class
   double most_classes = 0;
   std::uint64_t damaged_rows = 0;  ///< about so many may be damaged in the file; they do not count
+  std::vector<bool> counted{};     ///< which of the rows that are looked at are counted; empty: all
 };
 
 /// One pass over all labels. Throws io::error with the place of a label that is no whole number from `first` up to the

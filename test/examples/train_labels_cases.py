@@ -144,13 +144,16 @@ class train_labels(program_case):
         with h5py.File(path, "a") as file:
             file["none"] = numpy.zeros(len(x), "f4")
         done = self.train(path, "--weights", "/none", expect=1)[0]
-        self.assert_one_line(done, "no row of the training set counts")
+        self.assert_one_line(done, "no row of the training set counts", "the weights of all rows are 0")
+        self.assertNotIn("damaged", done.stderr)
         test = ("--test-x", "/x", "--test-y", "/label", "--test-weights", "/none")
         with h5py.File(path, "a") as file:
             file["all"] = numpy.ones(len(x), "f4")
         done = self.train(path, *test, "--weights", "/all", expect=1)[0]
         self.assert_one_line(done, "no row of the test set counts")
         self.assert_one_line(self.train(path, "--class-weights", "0,0,0,0", expect=2)[0], "no row would count")
+        done = self.train(path, "--classes", 5, "--class-weights", "0,0,0,0,1", expect=1)[0]
+        self.assert_one_line(done, "no row of the training set counts: the weights of their classes are 0")
 
     def test_rare_classes_weigh_more_on_request(self):
         path, x, label = self.make_classes()
@@ -166,6 +169,33 @@ class train_labels(program_case):
         self.assertEqual(weighted[0]["confusion"], weighted[1]["confusion"])
         self.assert_one_line(self.train(path, "--class-weights", "1,2", expect=2)[0], "2 class weights for 4 classes")
         self.assert_one_line(self.train(path, "--class-weights", "1,x", expect=2)[0], "--class-weights", "'x'")
+
+    def test_balanced_weights_count_the_rows_that_teach(self):
+        path, x, label = self.make_classes()
+        checkpoint = self.folder / "c.h5"
+        # A class of which every row is kept back or none: its group is all of it.
+        group = numpy.where(label == 3, -1, numpy.arange(len(label)) // 7).astype("i4")
+        with h5py.File(path, "a") as file:
+            file["whole"] = group
+            file["weight"] = (numpy.arange(len(label)) % 5 != 0).astype("f4")
+        kept_back = set()
+        for seed in range(1, 7):
+            for more in (), ("--validation-group", "/whole"), ("--validation-group", "/group", "--y", "/text"):
+                done, found = self.train(
+                    path, "--validation", 0.4, *more, "--class-weights", "balanced", "--confusion", "--seed", seed,
+                    "--weights", "/weight", "--checkpoint", checkpoint, epochs=1
+                )  # fmt: skip
+                with h5py.File(path) as file:
+                    counted = file["weight"][:] > 0
+                all_rows = numpy.bincount(label[counted], minlength=4)
+                teach = all_rows - numpy.sum(found["confusion"]["counts"], 1)
+                there = teach > 0
+                expected = numpy.where(there, teach.sum() / (there.sum() * numpy.maximum(teach, 1)), 1)
+                with h5py.File(checkpoint) as file:
+                    kept = json.loads(file.attrs["penstock"])
+                numpy.testing.assert_allclose(kept["identity"]["class weights"], expected, rtol=1e-6)
+                kept_back.add(bool(there.all()))
+        self.assertEqual(kept_back, {True, False})  # both were met
 
     def test_a_validation_part_is_kept_from_training(self):
         path, x, label = self.make_classes()
