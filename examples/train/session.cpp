@@ -100,6 +100,7 @@ train::trainer_options trainer_of(const train_options& o, std::size_t inputs, co
           .weight = data.training.weights.empty() ? ""
                     : skips_damaged(o)            ? o.damaged.mask
                                                   : "weight",
+          .stored_weight = data.training.weights.empty() ? "" : "weight",
           .class_names = data.training.labels.names,
           .stop = o.stop,
           .report_every = o.log_steps};

@@ -26,10 +26,10 @@ class damaged(program_case):
                 file["weight"] = weights
         return path
 
-    def train(self, path, *more, expect=0, checkpoint="c.h5"):
+    def train(self, path, *more, expect=0, checkpoint="c.h5", epochs=2):
         results = self.folder / "results.json"
         done = self.run_program(
-            "penstock-train", path, "--hidden", "16", "--epochs", 2, "--batch-rows", 50, "--device", "host", "--no-normalise",
+            "penstock-train", path, "--hidden", "16", "--epochs", epochs, "--batch-rows", 50, "--device", "host", "--no-normalise",
             *order, "--checkpoint", self.folder / checkpoint, "--json", results, *more, expect=expect
         )  # fmt: skip
         return done, json.loads(results.read_text()) if expect == 0 else None
@@ -69,6 +69,17 @@ class damaged(program_case):
         damage_chunks(path, "x", [5])
         self.train(path, "--weights", "/weight", "--damaged", "skip")
         self.assert_same_model("c.h5", "expected.h5")
+
+    def test_a_run_goes_on_past_damage_whatever_else_is_read(self):
+        for weights in (), ("--weights", "/weight"):
+            path = self.make(weights=numpy.ones(rows, "f4"))
+            with h5py.File(path, "a") as file:
+                file["group"] = numpy.arange(rows) // 4
+            more = (*weights, "--validation", 0.2, "--validation-group", "/group")
+            self.train(path, *more, epochs=1)
+            damage_chunks(path, "x", [5])
+            self.assert_one_line(self.train(path, *more, "--resume", expect=1)[0], "data.h5")
+            self.assertIn("epoch 2/2", self.train(path, *more, "--resume", "--damaged", "skip")[0].stdout)
 
     def test_a_test_set_is_evaluated_without_its_damaged_rows(self):
         path, test = self.make(), self.make("test.h5")

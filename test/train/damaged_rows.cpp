@@ -140,11 +140,49 @@ BOOST_AUTO_TEST_CASE(a_set_of_which_every_row_is_damaged_is_said_to_be_so_each_t
   run none(fields_of(data).damaged({.policy = pipeline::damage_policy::skip}), small_trainer());
   for (int time = 0; time < 2; ++time) {
     BOOST_CHECK_EXCEPTION(none.trainer.train_epoch(none.data), train::error, [](const train::error& e) {
-      return std::string(e.what()).find("or all are damaged") != std::string::npos;
+      return std::string(e.what()).find("no row of the training set counts: all are damaged") != std::string::npos;
     });
     BOOST_TEST(none.trainer.position().epoch == 0u);
     BOOST_TEST(none.trainer.position().next_batch == 0u);
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_set_whose_rows_all_weigh_nothing_is_not_said_to_be_damaged) {
+  const training_file data;
+  test::run_python("import h5py\nwith h5py.File('" + data.file.string() +
+                   "', 'a') as f: f.create_dataset('weight', (len(f['x']),), 'f4')\n");
+  auto options = small_trainer();
+  options.weight = "weight";
+  run none(fields_of(data).field("weight", {{data.file, "/weight"}}), options);
+  BOOST_CHECK_EXCEPTION(none.trainer.train_epoch(none.data), train::error, [](const train::error& e) {
+    return std::string(e.what()).ends_with("no row of the training set counts: the weights of all rows are 0");
+  });
+}
+
+BOOST_AUTO_TEST_CASE(a_run_goes_on_past_damage_with_other_fields_beside) {
+  const training_file data;
+  add_weights(data);
+  const auto checkpoint = data.path("kept.h5");
+  run healthy(fields_of(data), small_trainer());
+  healthy.trainer.train_epoch(healthy.data);
+  healthy.trainer.save(checkpoint);
+
+  run beside(fields_of(data)
+                 .field("weight", {{data.file, "/weight"}})  // not the weights of this run
+                 .damaged({.policy = pipeline::damage_policy::skip}),
+             small_trainer());
+  beside.trainer.resume(checkpoint);
+  BOOST_TEST(beside.trainer.train_epoch(beside.data).complete);
+
+  auto options = small_trainer();
+  options.stored_weight = "weight";
+  run weighted(
+      fields_of(data).field("weight", {{data.file, "/weight"}}).damaged({.policy = pipeline::damage_policy::skip}),
+      options);
+  weighted.trainer.resume(checkpoint);
+  BOOST_CHECK_EXCEPTION(weighted.trainer.train_epoch(weighted.data), train::error, [](const train::error& e) {
+    return std::string(e.what()).find("/weight") != std::string::npos;
+  });
 }
 
 BOOST_AUTO_TEST_SUITE_END()

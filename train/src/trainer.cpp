@@ -3,6 +3,7 @@
 #include "batch_fields.hpp"
 #include "checkpoint.hpp"
 #include "own_learner.hpp"
+#include "row_faults.hpp"
 #include "stage_learner.hpp"
 #include "training_source.hpp"
 
@@ -34,48 +35,6 @@ trainer_options checked(trainer_options options) {
   return options;
 }
 
-/// The first row at fault, which blocks every update from its step on.
-std::uint64_t first_fault(const progress& p) {
-  const std::uint64_t input = p.bad_input == progress::no_row ? p.bad_input : p.bad_input & ~progress::of_second_input;
-  return std::min({input, p.bad_loss, p.bad_label, p.bad_weight});
-}
-
-/// Sees that a pass over rows that are not of the epoch under way neither meets faults of that epoch nor leaves its
-/// own, which would block every update and be taken for rows of training. Both of its ends wait for the device.
-class own_faults {
- public:
-  explicit own_faults(learner& of) : of_(of) { forget(); }
-  ~own_faults() {
-    try {
-      forget();
-    } catch (const std::exception&) {  // a device that fails for good: what has failed before says more
-    }
-  }
-  own_faults(const own_faults&) = delete;
-  own_faults& operator=(const own_faults&) = delete;
-
- private:
-  void forget() {
-    const progress now = of_.progress();
-    if (first_fault(now) != progress::no_row) of_.set_progress(now);
-  }
-
-  learner& of_;
-};
-
-std::string bad_target(const stage_options& stage) {
-  const std::size_t classes = classes_of(stage.loss, stage.model.outputs);
-  if (stage.targets != target::values) {
-    const std::size_t first = stage.targets == target::label ? 0 : 1;
-    return fmt::format("its label is outside {} to {}; labels count from {}, and the model has {} classes", first,
-                       first + classes - 1, first, classes);
-  }
-  if (classes == 0) return "a target is not finite; mend the data, or mask the row with a weight of 0";
-  if (std::holds_alternative<softmax_cross_entropy>(stage.loss))
-    return "its targets are no probabilities that add up to 1";
-  return "a target is outside 0 to 1";
-}
-
 }  // namespace
 
 trainer::trainer(gpu::stream_ref stream, trainer_options options, std::shared_ptr<gpu::memory> memory)
@@ -101,37 +60,6 @@ train::stage& trainer::stage() {
   throw std::logic_error("this trainer has " + model_->name() + ", and no stage of Penstock's");
 }
 
-/// Rows are numbered by their position in the epoch; the order knows which rows of the source they are, and the
-/// pipeline where those are stored.
-void trainer::check(const train::progress& p, const pipeline::pipeline& data, const char* what,
-                    std::uint64_t epoch) const {
-  const bool ignored = options_.stage.non_finite == non_finite::skip;
-  const auto fail = [&](const std::string& field, std::uint64_t at, const std::string& sentence) {
-    const std::uint64_t row = data.row_order().row(epoch, at);
-    const auto stored = data.place_of(field, row);
-    const std::string place = stored ? fmt::format("{}:{} row {}: ", stored->file, stored->dataset, stored->row) : "";
-    throw error(fmt::format("{}{} (row {} of the {}, epoch {})", place, sentence, row, what, epoch),
-                {.epoch = epoch, .step = p.steps, .rows = {row}, .file = {}});
-  };
-  constexpr auto none = train::progress::no_row;
-  if (p.bad_label != none) fail(options_.label, p.bad_label, bad_target(options_.stage));
-  if (p.bad_weight != none) fail(options_.weight, p.bad_weight, "its weight is negative or not finite");
-  if (ignored) return;
-  if (p.bad_input != none)
-    fail((p.bad_input & train::progress::of_second_input) != 0 ? options_.x2 : options_.x,
-         p.bad_input & ~train::progress::of_second_input,
-         "an input is not finite (NaN or infinity), or becomes so when it is normalised; mend the data, or let "
-         "such steps be skipped (non_finite::skip, --skip-non-finite)");
-  if (!model_->name().empty() && !std::isfinite(p.running.loss_sum))
-    throw error(fmt::format("the loss of {} is not finite after {} steps; lower the learning rate, or mend the data",
-                            model_->name(), p.steps),
-                {.epoch = epoch, .step = p.steps});
-  if (p.bad_loss != none)
-    fail(options_.x, p.bad_loss,
-         "the loss is not finite; lower the learning rate, or let such steps be skipped (non_finite::skip, "
-         "--skip-non-finite)");
-}
-
 void trainer::normalise_from(pipeline::pipeline& training, std::stop_token stop) {
   train::stage& stage = this->stage();
   const own_faults apart(*model_);
@@ -147,7 +75,7 @@ void trainer::normalise_from(pipeline::pipeline& training, std::stop_token stop)
     observe(options_.x, first_row);
     if (!options_.x2.empty()) observe(options_.x2, first_row + train::progress::of_second_input);
   }
-  check(model_->progress(), training, "training set", position_.epoch);
+  check_rows(model_->progress(), options_, *model_, {training, "training set", position_.epoch});
   model_->reset();
   stage.set_normalisation(stage.observed());
 }
@@ -165,8 +93,9 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
   };
   if (position_.next_batch > 0) done.learning_rate = rate_at(position_.next_batch - 1);  // perhaps none comes after it
   std::uint64_t valid_rows = 0;
+  const rows_of_pass rows{training, "training set", position_.epoch};
   const auto note = [&](const train::progress& p) {
-    check(p, training, "training set", position_.epoch);
+    check_rows(p, options_, *model_, rows);
     done.training = p.at_step, done.steps = p.steps, done.skipped = p.skipped;
     done.seconds = seconds_since(start);
   };
@@ -208,9 +137,9 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
       stopped = true;
     }
     note(model_->progress());
-    if (position_.next_batch == done.batches_per_epoch && done.skipped == 0) {
+    if (position_.next_batch == done.batches_per_epoch && done.skipped == 0 && model_->stage() != nullptr) {
       const std::uint64_t end = std::exchange(position_.next_batch, 0);  // an epoch that taught nothing is not done
-      check_that_rows_count(valid_rows, done.training, "training set");
+      check_that_rows_count(valid_rows, done.training, options_, rows);
       position_.next_batch = end;
     }
   } catch (...) {
@@ -239,13 +168,6 @@ void trainer::check_source(const pipeline::pipeline& training) {
   resumed_ = false;
 }
 
-/// A run in which every row is masked would end without a word, and with the weights that it began with.
-void trainer::check_that_rows_count(std::uint64_t rows, const metrics& counted, const char* what) const {
-  if (rows == 0 || counted.rows > 0 || model_->stage() == nullptr) return;
-  throw error(fmt::format(
-      "no row of the {} counts: the weights of all rows, or of their classes, are 0, or all are damaged", what));
-}
-
 /// Of a step that ended with an error, and of those after a row at fault, which changed nothing: it is noticed some
 /// steps later. A device that fails for good fails here too: the first error is what counts.
 void trainer::forget_step() {
@@ -265,8 +187,8 @@ metrics trainer::evaluate(pipeline::pipeline& testing, std::stop_token stop) {
   const own_faults apart(*model_);
   model_->reset();
   monitor_.streams(testing.plan().ledger);
-  constexpr std::uint64_t epoch = 0;  // of the test set's own order: always the same
-  auto range = testing.epochs(epoch, 1, {.stream = model_->stream(), .stop = stop});
+  const rows_of_pass rows{testing, "test set", 0};  // the first epoch of its own order: always the same
+  auto range = testing.epochs(rows.epoch, 1, {.stream = model_->stream(), .stop = stop});
   std::uint64_t valid_rows = 0;
   while (const pipeline::batch batch = range.next()) {
     model_->step(batch, {.training = false, .first_row = batch.index() * options_.stage.rows});
@@ -274,10 +196,11 @@ metrics trainer::evaluate(pipeline::pipeline& testing, std::stop_token stop) {
     valid_rows += batch.valid_rows();
   }
   const train::progress p = model_->progress();
-  if (train::stage* const stage = model_->stage()) confusion_ = stage->confusion();
+  train::stage* const stage = model_->stage();
+  if (stage != nullptr) confusion_ = stage->confusion();
   model_->reset();
-  check(p, testing, "test set", epoch);
-  check_that_rows_count(valid_rows, p.running, "test set");
+  check_rows(p, options_, *model_, rows);
+  if (stage != nullptr) check_that_rows_count(valid_rows, p.running, options_, rows);
   return p.running;
 }
 

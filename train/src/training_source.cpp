@@ -24,20 +24,10 @@ std::string stored_in(const pipeline::pipeline& data, const std::string& field) 
   return first == last ? first : fmt::format("{} to {}", first, last);
 }
 
-/// Where the rows' weights are stored: in the field that is named, or, where that is a mask of damaged rows, in one
-/// beside inputs and targets, which a transform has multiplied into it.
-std::vector<std::string> stored_weights(const pipeline::pipeline& data, const trainer_options& options) {
-  const std::string& mask = data.plan().damage_mask;
-  const bool named = !options.weight.empty() && options.weight != mask;
-  std::vector<std::string> places;
-  if (data.rows() == 0) return places;
-  for (const auto& field : data.plan().fields) {
-    const std::string& name = field.name;
-    if (name == options.x || name == options.x2 || name == options.label) continue;
-    if (named ? name == options.weight : !mask.empty() && name != mask && data.place_of(name, 0))
-      places.push_back(stored_in(data, name));
-  }
-  return places;
+/// The field that holds the rows' weights as they are stored; empty where all are 1, or a mask of damaged rows alone.
+std::string stored_weight(const pipeline::pipeline& data, const trainer_options& options) {
+  if (!options.stored_weight.empty()) return options.stored_weight;
+  return options.weight == data.plan().damage_mask ? "" : options.weight;
 }
 
 }  // namespace
@@ -49,8 +39,8 @@ std::string source_of(const pipeline::pipeline& data, const trainer_options& opt
   } else {
     places = {stored_in(data, options.x), stored_in(data, options.label)};
     if (!options.x2.empty()) places.insert(places.begin() + 1, stored_in(data, options.x2));
-    const auto weights = stored_weights(data, options);
-    places.insert(places.end(), weights.begin(), weights.end());
+    if (const std::string weight = stored_weight(data, options); !weight.empty())
+      places.push_back(stored_in(data, weight));
   }
   // It is kept in checkpoints as JSON, and names of files and datasets may be any bytes.
   return as_utf8(
