@@ -160,6 +160,14 @@ BOOST_FIXTURE_TEST_CASE(a_failing_disk_leaves_no_file_under_the_final_name, fold
   }
 }
 
+BOOST_FIXTURE_TEST_CASE(a_writer_whose_commit_failed_is_not_said_to_be_committed, folder) {
+  io::writer to(path / "once.h5", std::make_shared<failing>(penstock::fault_site::rename_file));
+  BOOST_CHECK_THROW(to.commit(), io::error);
+  BOOST_CHECK_EXCEPTION(to.commit(), std::invalid_argument, [](const std::invalid_argument& e) {
+    return std::string(e.what()).find("with or without success") != std::string::npos;
+  });
+}
+
 BOOST_FIXTURE_TEST_CASE(what_a_killed_writer_left_goes_with_the_next_one_of_that_name, folder) {
   const pid_t gone = ::fork();
   if (gone == 0) ::_exit(0);
