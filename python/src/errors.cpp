@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "row_maps.hpp"
+#include "raised.hpp"
 
 namespace penstock::python {
 namespace nb = nanobind;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <thread>
+#include <utility>
 
 #include "errors.hpp"
 #include "gil.hpp"
@@ -18,12 +19,6 @@ namespace nb = nanobind;
 namespace {
 
 using shapes = std::vector<pipeline::field_shape>;
-
-/// "ValueError: what it says"
-std::string sentence_of(const nb::python_error& error) {
-  return nb::cast<std::string>(nb::str(error.type().attr("__name__"))) + ": " +
-         nb::cast<std::string>(nb::str(error.value()));
-}
 
 const pipeline::field_shape& find(const shapes& fields, std::string_view wanted) {
   const auto found =
@@ -65,6 +60,12 @@ nb::dict described(std::span<const pipeline::block_field> fields, const shapes& 
   return all;
 }
 
+/// "rows 0-1999"; of rows in another order the least and the greatest.
+std::string rows_of(const pipeline::block& block) {
+  const auto [least, most] = std::minmax_element(block.row_ids(), block.row_ids() + block.rows());
+  return "rows " + std::to_string(*least) + "-" + std::to_string(*most);
+}
+
 /// This thread, in a list, for as long as it lives.
 class presence {
  public:
@@ -95,31 +96,27 @@ class buffer {
 
 }  // namespace
 
-raised::raised(const nb::python_error& of)
-    : std::runtime_error(sentence_of(of)),
-      exception_(new nb::object(nb::borrow(of.value())), [](nb::object* exception) {
-        if (!Py_IsInitialized()) return;
-        const with_gil locked;
-        delete exception;
-      }) {}
-
 struct row_maps::map {
   std::string name;
   nb::object function;  ///< none once it was let go
   std::optional<std::vector<std::string>> fields;
   shapes outputs;
   std::size_t concurrency = 1;
+  std::shared_ptr<foresight> ahead;
   mutable std::vector<std::thread::id> threads;  ///< that are in the function; changed with the GIL
 
   /// `before`, `after`: shapes of the fields as they come in and go out.
   void operator()(const pipeline::block& block, const shapes& before, const shapes& after) const {
     const with_gil locked;
-    if (!function) return;  // the loader is closed, and nobody waits for these rows
+    // Where the loader is closed, or a function has failed for them, nobody waits for these rows.
+    if (!function || ahead->is_spoiled(block.epoch())) return;
     const presence here(threads);
     try {
       call(block, before, after);
     } catch (const nb::python_error& error) {
-      throw raised(error);
+      raised what(error);
+      if (!ahead->is_ahead(block.epoch())) throw what;
+      ahead->keep(block.epoch(), name, rows_of(block), std::move(what));
     }
   }
 
@@ -159,6 +156,7 @@ row_maps::row_maps(const nb::list& maps) {
                                nb::cast<std::vector<std::uint64_t>>(parts[2])});
     }
     made->concurrency = nb::cast<std::size_t>(of[4]);
+    made->ahead = ahead_;
     maps_.push_back(std::move(made));
   }
 }
@@ -185,6 +183,7 @@ bool row_maps::run_here() const noexcept {
 
 void row_maps::let_go() noexcept {
   for (const auto& one : maps_) one->function.reset();
+  if (ahead_) ahead_->forget();
 }
 
 }  // namespace penstock::python

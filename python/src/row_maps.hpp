@@ -5,22 +5,12 @@
 #include <penstock/pipeline/description.hpp>
 
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "foresight.hpp"
+
 namespace penstock::python {
-
-/// What a Python function raised on one of Penstock's threads, kept for the thread that waits for its rows.
-class raised : public std::runtime_error {
- public:
-  /// The exception that is set in this thread's interpreter is `of`; holds the GIL.
-  explicit raised(const nanobind::python_error& of);
-  const nanobind::object& exception() const noexcept { return *exception_; }
-
- private:
-  std::shared_ptr<nanobind::object> exception_;  ///< let go with the GIL, on whichever thread that is
-};
 
 /// Python functions that work on blocks of rows on the host, as Python says it: a list of (name, function, fields it
 /// sees or None, [(field, type, row shape), ...] that it puts out, blocks at once).
@@ -37,6 +27,8 @@ class row_maps {
   bool empty() const noexcept { return maps_.empty(); }
   /// Transforms of rows that begin with these fields, whose shapes Python is told. They take the GIL while they run.
   std::vector<pipeline::host_transform> transforms(std::vector<pipeline::field_shape> fields) const;
+  /// Which epochs the functions work ahead of.
+  foresight& ahead() const noexcept { return *ahead_; }
   /// Whether one of the functions runs on this thread; holds the GIL.
   bool run_here() const noexcept;
   /// The functions are not called any more; holds the GIL.
@@ -45,6 +37,7 @@ class row_maps {
  private:
   struct map;
   std::vector<std::shared_ptr<map>> maps_;
+  std::shared_ptr<foresight> ahead_ = std::make_shared<foresight>();
 };
 
 }  // namespace penstock::python

@@ -126,6 +126,16 @@ std::pair<std::uint64_t, std::uint64_t> stream_loader::resume_at(const std::stri
 
 void stream_loader::begin(std::uint64_t epoch, std::uint64_t batch, std::optional<std::uintptr_t> stream) {
   refuse_caller();
+  const foresight::place before = maps_.ahead().begin(epoch);
+  try {
+    begin_run(epoch, batch, stream);
+  } catch (...) {
+    maps_.ahead().put_back(before);  // the run before may go on
+    throw;
+  }
+}
+
+void stream_loader::begin_run(std::uint64_t epoch, std::uint64_t batch, std::optional<std::uintptr_t> stream) {
   const without_gil unlocked;
   const turn mine(*this);
   const pipeline::pipeline& pipe = built();
@@ -135,8 +145,9 @@ void stream_loader::begin(std::uint64_t epoch, std::uint64_t batch, std::optiona
       std::make_unique<pipeline::epoch_range>(pipeline_->epochs(epoch, epochs_of_run(pipe.rows()), std::move(options)));
 }
 
-std::optional<batch_handle> stream_loader::next() {
+std::optional<batch_handle> stream_loader::next(std::uint64_t epoch) {
   refuse_caller();
+  maps_.ahead().ask(epoch);
   const without_gil unlocked;
   const turn mine(*this);
   built();

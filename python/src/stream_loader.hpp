@@ -33,8 +33,8 @@ class stream_loader {
   /// Where a run stands whose next batch is this one; the other way round.
   std::string state(std::uint64_t epoch, std::uint64_t batch) const;
   std::pair<std::uint64_t, std::uint64_t> resume_at(const std::string& state) const;
-  /// The next batch; none at the end of the run.
-  std::optional<batch_handle> next();
+  /// The next batch, for a loop over this epoch, by its number in the run; none at the end of the run.
+  std::optional<batch_handle> next(std::uint64_t epoch);
   /// Stops the run and frees all memory that no array holds. Can be called twice.
   void close();
 
@@ -73,6 +73,7 @@ class stream_loader {
   };
 
   const pipeline::pipeline& built() const;
+  void begin_run(std::uint64_t epoch, std::uint64_t batch, std::optional<std::uintptr_t> stream);
 
   /// For a destructor that runs in a function of this loader's: the garbage collector may be called by any thread.
   void close_on_main_thread() noexcept;

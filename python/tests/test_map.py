@@ -181,3 +181,45 @@ def test_a_closed_loader_lets_go_of_its_functions(make, source):
     source = make = None
     gc.collect()
     assert alive() is None
+
+
+@pytest.mark.parametrize("order", [ps.Sequential(), ps.Shuffled(seed=9), ps.Random(seed=9)])
+@pytest.mark.parametrize("batch_size", [64, 1000])
+def test_an_epoch_that_nobody_asked_for_ends_no_loop(make, source, labels_of, order, batch_size):
+    factors = [1, 10]
+
+    def scale(block):  # knows two epochs, and blocks of the third are read ahead
+        return {"label": block["label"] * factors[block.epoch]}
+
+    loader = make(batch_size, of=source.map(scale, fields=["label"]).map(lambda block: None), order=order)
+    for epoch, factor in enumerate(factors):
+        assert sorted(labels_of(loader.epoch(epoch))) == list(range(0, 1000 * factor, factor))
+    for _ in range(2):
+        with pytest.raises(ps.PipelineError, match="scale failed at rows .* of epoch 2.*: IndexError") as caught:
+            next(loader.epoch(2))
+        assert (caught.value.stage, caught.value.epoch) == ("scale", 2)
+        assert isinstance(caught.value.__cause__, IndexError)
+    assert sorted(labels_of(loader.epoch(0))) == list(range(1000))
+    factors.append(100)
+    loader.close()
+    assert sorted(labels_of(make(of=source.map(scale, fields=["label"]), order=order).epoch(2))) == list(range(0, 100000, 100))
+
+
+def test_what_failed_ahead_does_not_spoil_another_run(make, source, labels_of):
+    failing = [1]
+
+    def fails(block):
+        if block.epoch in failing:
+            raise ValueError("not yet")
+
+    loader = make(of=source.map(fails, fields=[]), order=ps.Shuffled(seed=9))
+    expected = labels_of(make(order=ps.Shuffled(seed=9)).epoch(1))
+    for batch in loader.epoch(0):
+        kept = batch.numpy("label")
+    with pytest.raises(ps.PipelineError, match="still held"):
+        next(loader.epoch(5))  # cannot begin: the run before goes on
+    with pytest.raises(ps.PipelineError, match="not yet"):
+        next(loader.epoch(1))
+    del kept
+    failing.clear()
+    np.testing.assert_array_equal(labels_of(loader.epoch(1)), expected)
