@@ -63,7 +63,6 @@ class conductor {
   std::uint64_t whole_piece_end() const;
   std::uint64_t wanted_room(std::uint64_t released) const;
   bool reap();
-  std::uint64_t side_by_side(std::uint64_t first, std::uint64_t end) const;
   clock::time_point copy_images(std::uint64_t first, std::uint64_t blocks, clock::time_point start);
   bool give_back_slots(std::uint64_t end, clock::time_point now);
   void copies_end(std::uint64_t end);

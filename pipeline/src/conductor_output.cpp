@@ -2,6 +2,8 @@
 
 #include "conductor.hpp"
 
+#include "side_by_side.hpp"
+
 #include <penstock/gpu/gather.hpp>
 #include <penstock/gpu/range.hpp>
 
@@ -14,11 +16,13 @@ namespace penstock::pipeline {
 bool conductor::copy_blocks(std::uint64_t came_out) {
   const std::uint64_t before = arrived_;
   auto now = arrived_ < came_out ? clock::now() : clock::time_point();
+  // As many as come and go together.
+  const std::uint64_t together = on_.sizes.piece_rows / on_.sizes.block_rows;
   while (arrived_ < came_out) {
     std::uint64_t blocks = 1;
     if (!host_ && on_.sizes.image_bytes) {  // on the host a slot is its own image
       if (!images_.has_free()) break;
-      blocks = side_by_side(arrived_, came_out);
+      blocks = side_by_side(together, arrived_, came_out, slots_, images_);
       now = copy_images(arrived_, blocks, now);
     }
     for (; blocks > 0; --blocks, ++arrived_) current_->times.set(arrived_, current_->times.of().arrived(), now);
@@ -27,15 +31,6 @@ bool conductor::copy_blocks(std::uint64_t came_out) {
   if (on_.sizes.image_bytes) images_filled_.record(copy_, arrived_);
   if (!has_straight_) copies_end(arrived_);
   return true;
-}
-
-/// How many of the blocks [first, end) go in one copy: as many as come and go together, and lie side by side in slots
-/// and in free images.
-std::uint64_t conductor::side_by_side(std::uint64_t first, std::uint64_t end) const {
-  if (slots_.slot_bytes() != images_.slot_bytes()) return 1;
-  const std::uint64_t together = on_.sizes.piece_rows / on_.sizes.block_rows;
-  return std::min({together, end - first, images_.slots() - images_.in_use(), slots_.slots() - first % slots_.slots(),
-                   images_.slots() - first % images_.slots()});
 }
 
 /// Issues the copy of `blocks` images that lie side by side. An image's use has the number of its block.
