@@ -64,3 +64,7 @@ __all__ = [
     "mixed",
     "price",
 ]
+
+for _name in __all__:  # what is printed and pickled is penstock.DataError, wherever it is written
+    if isinstance(globals()[_name], type):
+        globals()[_name].__module__ = __name__

@@ -30,6 +30,11 @@ class FieldRequest:
     row_axis: int = 0
     region: tuple[tuple[int, int, int], ...] = ()
 
+    @property
+    def is_fractional(self) -> bool:
+        """Whether whole numbers may be scaled to others."""
+        return not (self.scale.is_integer() and self.shift.is_integer())
+
     def request(self) -> tuple[bytes, list[tuple[bytes, bytes]], str, dict[str, Any], int, list[tuple[int, int, int]]]:
         """As the extension takes it."""
         places = [(os.fsencode(file), os.fsencode(dataset)) for file, dataset in self.places]
@@ -80,7 +85,7 @@ def region_of(name: str, part: Any) -> tuple[tuple[int, int, int], ...]:
     for axis, extent in part.items():
         if not isinstance(extent, (slice, range)):
             raise TypeError(f"a region of '{name}' is {{axis: slice(first, end)}}, not {extent!r}")
-        (first, count), *_ = ranges_of(extent) or [(0, 0)]
+        (first, count), *_ = ranges_of(extent, f"a part of an axis of '{name}' goes") or [(0, 0)]
         found.append((whole(f"an axis of '{name}'", axis), first, count))
     return tuple(found)
 

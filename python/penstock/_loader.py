@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
+from . import _core
 from ._batch import stream_handle
 from ._checks import whole
 from ._options import byte_count, seconds_of, share_of
@@ -102,6 +103,7 @@ class Loader:
             "damaged": source._damaged,
         }
         self._core = stream_loader(source, order, options)
+        _refuse_cut_values(source, self._core)
         plan = self._core.plan()
         self._rows: int = plan["rows"]
         self._device: str = plan["device"]
@@ -175,9 +177,7 @@ class Loader:
         """Goes on where `state` was taken: the next loop over that epoch sees the batches that were left, the same
         rows; a loop in progress ends. Budgets, threads, devices and the files' folder may differ. Raises ValueError that
         names both sides where another source, order or batch size would make them others."""
-        if not isinstance(state, dict) or "penstock_state" not in state:
-            raise ValueError("this is not the state of a loader; give what state_dict() returned")
-        epoch, batch = self._core.resume_at(json.dumps(state))
+        epoch, batch = self._core.resume_at(_json_of(state))
         at = (epoch + 1, 0) if 0 < len(self) == batch else (epoch, batch)  # C++ may say the end of an epoch
         self._run.go_on_at(*at)
 
@@ -194,5 +194,31 @@ class Loader:
     def __reduce__(self) -> Any:
         raise refuse_to_send()
 
+    def __getitem__(self, _: Any) -> NoReturn:
+        raise TypeError(
+            "a penstock.Loader is no Dataset: it makes the batches itself, in place of a DataLoader: `for batch in "
+            "loader.epoch(number)`"
+        )
+
     def __repr__(self) -> str:
         return f"Loader({self._rows} rows, {len(self)} batches an epoch, {self._device})"
+
+
+def _json_of(state: Any) -> str:
+    try:
+        if isinstance(state, dict) and "penstock_state" in state:
+            return json.dumps(state, default=lambda value: value.__index__())  # NumPy's and torch's numbers
+    except (AttributeError, TypeError, ValueError):
+        pass
+    raise ValueError("this is not the state of a loader; give what state_dict() returned")
+
+
+def _refuse_cut_values(source: Source, core: _core.StreamLoader) -> None:
+    """Fractions of whole numbers are cut where the type stays as stored, which nobody wants without saying so."""
+    for field in core.plan()["fields"]:
+        if field["name"] in source._fractional and "int" in field["dtype"]:
+            core.close()
+            raise ValueError(
+                f"the scaled values of field '{field['name']}' would be cut to {field['dtype']}, its type; say another one: "
+                f"source.astype({field['name']}='float32')"
+            )

@@ -7,7 +7,7 @@ from typing import Any
 from ._checks import MOST
 
 
-def ranges_of(rows: Any) -> list[tuple[int, int]] | None:
+def ranges_of(rows: Any, what: str = "rows are selected") -> list[tuple[int, int]] | None:
     """(first, count) of slices and ranges; None where it is something else."""
     parts = [rows] if isinstance(rows, (slice, range)) else rows if isinstance(rows, (list, tuple)) else []
     if not parts or not all(isinstance(part, (slice, range)) for part in parts):
@@ -18,7 +18,7 @@ def ranges_of(rows: Any) -> list[tuple[int, int]] | None:
         is_whole = all(hasattr(bound, "__index__") for bound in bounds)
         first, end = (bound.__index__() for bound in bounds) if is_whole else (1, 0)
         if part.step not in (None, 1) or not 0 <= first <= end <= MOST:
-            raise ValueError(f"rows are selected from a first one up to a last one, both from 0 on, not by {part!r}")
+            raise ValueError(f"{what} from a first one up to a last one, both from 0 on, not by {part!r}")
         ranges.append((first, end - first))
     return ranges
 

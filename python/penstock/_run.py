@@ -90,21 +90,19 @@ class Run:
     def _next(self, epoch: int, at: int) -> BatchHandle:
         self._let_go()
         self._core_at = None  # until a batch is in hand: an error ends the run, and Ctrl-C may lose what was taken
-        help = "Arrays hold it: copy what is needed later (x.clone()), or make the loader with a larger `held`"
-        handle = _patiently(help, self.core.next, self._core_epoch)
+        handle = _patiently(self.core.next, self._core_epoch)
         if handle is None or (handle.epoch, handle.index) != (self._core_epoch, at):
             handle = None
             self._start(epoch, at)
-            handle = _patiently(help, self.core.next, self._core_epoch)
+            handle = _patiently(self.core.next, self._core_epoch)
         assert handle is not None
         return handle
 
     def _start(self, epoch: int, batch: int) -> None:
         before, self._core_at = self._core_at, None  # until the run has begun: Ctrl-C may end that
         stream = self._stream if self._stream is not None else torch_stream(self.device)
-        help = "Arrays hold them: delete those (del x), or copy what is needed later"
         try:
-            _patiently(help, self.core.begin, epoch, batch, stream)
+            _patiently(self.core.begin, epoch, batch, stream)
         except PipelineError as e:
             if e.stage == "consumer":
                 self._core_at = before  # arrays are in the way, and the run before can go on
@@ -163,18 +161,12 @@ def refuse_to_send() -> TypeError:
     )
 
 
-def _patiently(help: str, call: Callable[..., _T], *arguments: Any) -> _T:
-    """Arrays in reference cycles (tracebacks, graphs) hold batches until they are collected. `help` is what to do about
-    others."""
+def _patiently(call: Callable[..., _T], *arguments: Any) -> _T:
+    """Arrays in reference cycles (tracebacks, graphs) hold batches until they are collected."""
     try:
         return call(*arguments)
     except PipelineError as e:
         if e.stage != "consumer":
             raise
     gc.collect()
-    try:
-        return call(*arguments)
-    except PipelineError as e:
-        if e.stage == "consumer":
-            e.args = (f"{e}. {help}",)
-        raise
+    return call(*arguments)

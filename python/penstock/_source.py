@@ -44,7 +44,7 @@ class Source:
 
     def scaled(self, /, **factors: float | tuple[float, float]) -> Source:
         """With values of value * scale, or value * scale + shift for (scale, shift); computed on the device. Said again,
-        the last one counts. Whole numbers need astype() too: their scaled values are floats."""
+        the last one counts. Whole numbers that are scaled by others need astype() too, or the Loader raises ValueError."""
         changes = {}
         for name, factor in factors.items():
             scale, shift = factor if isinstance(factor, tuple) and len(factor) == 2 else (factor, 0.0)
@@ -143,6 +143,13 @@ class Source:
         fields = [] if self._parts else [field.request() for field in self._fields]
         return fields, list(self._rows), [(part.request(), ratio) for part, ratio in self._parts], self._mixed_rows
 
+    @property
+    def _fractional(self) -> set[str]:
+        """Fields that are scaled by other than whole numbers, and whose type is that of the file."""
+        if self._parts:
+            return {name for part, _ in self._parts for name in part._fractional}
+        return {field.name for field in self._fields if not field.dtype and field.is_fractional}
+
     def _check(self, name: str) -> None:
         if name not in self.fields:
             raise ValueError(f"the source has no field '{name}'; it has {', '.join(self.fields)}")
@@ -173,10 +180,10 @@ class Source:
         return f"Source({', '.join(parts)})"
 
 
-def mixed(parts: Iterable[Source | tuple[Source, float]], *, rows: int = 0) -> Source:
-    """One source out of several: mixed([(a, 3), (b, 1)]) takes three rows of `a` for one of `b`, whatever their sizes. Rows
-    of a source that is too small for its part come several times; of one that is too large not all come in an epoch, and
-    the next one goes on where it ended.
+def mixed(parts: Iterable[Source | tuple[Source, float]] | Mapping[Source, float], *, rows: int = 0) -> Source:
+    """One source out of several: mixed([(a, 3), (b, 1)]), or mixed({a: 3, b: 1}), takes three rows of `a` for one of `b`,
+    whatever their sizes. Rows of a source that is too small for its part come several times; of one that is too large not
+    all come in an epoch, and the next one goes on where it ended.
 
     parts   sources with their ratios (1 without one), which have the same fields
     rows    of an epoch; 0: as many as all have together
@@ -184,7 +191,10 @@ def mixed(parts: Iterable[Source | tuple[Source, float]], *, rows: int = 0) -> S
     What comes in turn is a row, or a run where the order is Shuffled; within a source rows come as in the order. Row
     numbers count on from one source to the next. What is said of the mixed source's fields holds for all of its parts;
     map() and skip_damaged() are said of it, not of them."""
-    shares = [part if isinstance(part, tuple) else (part, 1.0) for part in parts]
+    if isinstance(parts, Source) or not isinstance(parts, Iterable):
+        raise TypeError(f"what is mixed are several sources, with their ratios: [(source, 3), ...], not {parts!r}")
+    all_parts: Iterable[Any] = parts.items() if isinstance(parts, Mapping) else parts
+    shares = [part if isinstance(part, tuple) and len(part) == 2 else (part, 1.0) for part in all_parts]
     rows = whole("rows", rows)
     if not shares:
         raise ValueError("a mix needs at least one source")
@@ -196,7 +206,7 @@ def mixed(parts: Iterable[Source | tuple[Source, float]], *, rows: int = 0) -> S
         if part._maps or part._damaged:
             what = "is mapped" if part._maps else "says what becomes of damaged rows"
             raise ValueError(f"source {number} of a mix {what}; say it of the mixed source instead")
-    joined = shares[0][0]._with({})
+    joined: Source = shares[0][0]._with({})
     joined._rows, joined._mixed_rows = (), rows
     joined._parts = tuple((part, float(ratio)) for part, ratio in shares)
     return joined

@@ -9,10 +9,12 @@
 #include <penstock/pipeline/error.hpp>
 
 #include <exception>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
 #include "raised.hpp"
+#include "wording.hpp"
 
 namespace penstock::python {
 namespace nb = nanobind;
@@ -25,7 +27,7 @@ nb::object decode(std::string_view bytes, const char* errors) {
 }
 
 nb::object make(const char* type, const std::exception& e) {
-  return nb::module_::import_("penstock._errors").attr(type)(text(e.what()));
+  return nb::module_::import_("penstock._errors").attr(type)(text(in_python(e.what())));
 }
 
 void raise(const nb::object& exception) { PyErr_SetObject(exception.type().ptr(), exception.ptr()); }
@@ -100,6 +102,8 @@ void translate(const std::exception_ptr& thrown, void*) {
     raise(make("ForkError", e));
   } catch (const error& e) {
     raise(make("PenstockError", e));
+  } catch (const std::invalid_argument& e) {
+    PyErr_SetObject(PyExc_ValueError, text(in_python(e.what())).ptr());
   }
 }
 

@@ -97,7 +97,7 @@ def test_a_sequential_epoch_can_be_repeated_while_the_last_array_is_kept(make):
 def test_a_loop_cannot_begin_elsewhere_while_arrays_are_held(make):
     loader = make(order=ps.Shuffled(seed=1))
     kept = next(loader.epoch(0)).numpy("label")
-    with pytest.raises(ps.PipelineError, match=r"still held.*delete those \(del x\)"):
+    with pytest.raises(ps.PipelineError, match=r"still held.*deleted \(del x\)"):
         next(loader.epoch(5))
     del kept
     assert next(loader.epoch(5)).epoch == 5

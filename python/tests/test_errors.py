@@ -96,6 +96,7 @@ def test_wrong_arguments_are_value_errors(make, options, sentence):
         (lambda s: s.scaled(x=(1, float("nan"))), ValueError, "shift of 'x' is a finite number"),
         (lambda s: s.region(x={-1: slice(3)}), ValueError, "an axis of 'x' is at least 0"),
         (lambda s: s.region(x=[slice(3)]), TypeError, "a region of 'x'"),
+        (lambda s: s.region(x={1: slice(-2, None)}), ValueError, "a part of an axis of 'x' goes from a first one"),
         (lambda s: s.rows_along(x=2**70), ValueError, "at most"),
         (lambda s: s.map(len, outputs={"y": "float32"}), TypeError, "the output 'y' is declared as"),
         (lambda s: s.map(len, outputs={"y": ("float32", [-1])}), ValueError, "an extent of 'y'"),

@@ -27,6 +27,15 @@ def test_rows_take_turns_by_ratio_and_a_short_source_begins_again(make, labels_o
     assert mixed.rows == 8
 
 
+def test_ratios_may_stand_in_a_dict(make, labels_of, parts):
+    a, b = parts
+    one, two = make(4, of=ps.mixed({a: 3, b: 1}, rows=40)), make(4, of=ps.mixed([(a, 3), (b, 1)], rows=40))
+    assert labels_of(one.epoch(0)).tolist() == labels_of(two.epoch(0)).tolist()
+    for wrong in (a, 3, [(a, 3, 1)], [[a, 3]]):
+        with pytest.raises(TypeError, match="what is mixed are"):
+            ps.mixed(wrong)
+
+
 def test_every_stretch_holds_the_ratio(make, labels_of, parts):
     a, b = parts
     for order in (ps.Sequential(), ps.Random(seed=1)):

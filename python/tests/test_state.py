@@ -114,7 +114,7 @@ def test_a_state_can_be_loaded_while_arrays_live(make, labels_of):
     state = loader.state_dict()
     kept = next(loop).numpy("label")
     loader.load_state_dict(state)
-    with pytest.raises(ps.PipelineError, match=r"still held.*delete those \(del x\)"):
+    with pytest.raises(ps.PipelineError, match=r"still held.*deleted \(del x\)"):
         next(loader.epoch(0))
     np.testing.assert_array_equal(kept, whole[64:128])
     del kept

@@ -1,0 +1,37 @@
+#include "wording.hpp"
+
+#include <string_view>
+
+namespace penstock::python {
+namespace {
+
+struct wording {
+  std::string_view cpp, python;
+};
+
+constexpr wording wordings[] = {
+    {"release it, or raise batch_options::held",
+     "copy what is needed later (x.clone()), or make the loader with a larger `held`"},
+    {"release them before the next run",
+     "another place can begin when the arrays of their rows are deleted (del x); those in functions that an error "
+     "ended "
+     "are held by its traceback, until the next error"},
+    {"(batch_options::last)", "(last='pad' or 'drop')"},
+    {"batch_options::rows", "batch_size"},
+    {"transport_options::threads", "threads"},
+    {"set read_options::allow_missing_sources", "say source.reading(allow_missing_sources=True)"},
+    {"describe the pipeline with traced(), so that", "make the loader with trace='8MiB', so that"},
+    {"the JSON text that pipeline::state() returned", "what state_dict() returned"},
+};
+
+}  // namespace
+
+std::string in_python(std::string sentence) {
+  for (const wording& words : wordings) {
+    const std::size_t at = sentence.find(words.cpp);
+    if (at != std::string::npos) sentence.replace(at, words.cpp.size(), words.python);
+  }
+  return sentence;
+}
+
+}  // namespace penstock::python
