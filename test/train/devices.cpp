@@ -118,6 +118,25 @@ BOOST_AUTO_TEST_CASE(cuda_agrees_with_the_host_in_float64, test::on_gpu()) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(gradients_of_many_rows_are_right_in_any_workspace_and_repeat_their_bits, test::on_gpu()) {
+  const std::size_t rows = 16384;
+  const rows_of<float> data(rows, 256, 10);
+  train::stage_options options{
+      .model = {.inputs = data.inputs, .hidden = {512}, .outputs = 10}, .rows = rows, .seed = 4};
+  const auto gradients_on = [&](gpu::device device) {
+    device_stage<float> on(device, options, data);
+    on.accumulate(0, rows, rows);
+    return on.item("train: gradients");
+  };
+  const std::vector<float> on_host = gradients_on(gpu::device::host());
+  for (const std::size_t kib : {0, 64, 1024, 4096, 8192, 32768, 131072}) {
+    options.workspace_bytes = kib << 10;
+    const std::vector<float> on_cuda = gradients_on(test::first_gpu());
+    BOOST_TEST(distance(on_host, on_cuda) < 1e-5, kib << " KiB of workspace");
+    BOOST_TEST((gradients_on(test::first_gpu()) == on_cuda), kib << " KiB of workspace");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(cuda_agrees_with_the_host_in_each_activation, test::on_gpu()) {
   const shape s{17, {33, 20}, 7, 65};
   for (const auto kind :

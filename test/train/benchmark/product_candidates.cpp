@@ -65,7 +65,8 @@ class bench {
     set(what, CUBLASLT_MATMUL_DESC_TRANSA, op_a);
     set(what, CUBLASLT_MATMUL_DESC_TRANSB, op_b);
     set(what, CUBLASLT_MATMUL_DESC_EPILOGUE, s.epilogue);
-    set(what, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias_);
+    if (s.epilogue != CUBLASLT_EPILOGUE_DEFAULT && s.epilogue != CUBLASLT_EPILOGUE_DRELU)  // refused with a bias
+      set(what, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias_);
     if ((s.epilogue & 128) != 0) {
       set(what, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, mask_);
       set(what, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, static_cast<std::int64_t>((s.m + 127) / 128 * 128));

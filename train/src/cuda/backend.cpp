@@ -31,6 +31,7 @@ class cuda_backend final : public backend<S> {
   cuda_backend(gpu::stream_ref stream, precision arithmetic, const backend_memory& memory)
       : stream_(stream),
         ordinal_(stream.device().ordinal()),
+        arithmetic_(arithmetic),
         column_sums_(reinterpret_cast<T*>(memory.column_sums.data())),
         products_(made_on(ordinal_, arithmetic, first_half(memory.workspace))),
         beside_(stream.device(), false, {fault_seam(), stream.faults()}),
@@ -63,9 +64,11 @@ class cuda_backend final : public backend<S> {
     products_beside_.multiply(beside_.ref().native(), what, a, b, c, what.sums ? sums : nullptr);
   }
   bool makes_sums(const product& what, const S* a, const S* b, T* c, T* sums) override {
-    // With factors of 16 bits the epilogue has slow products only: on an H100, widths of 1024, a step of 4096 rows in
-    // bfloat16 takes 348 us with it and 188 us without, one of 1024 rows 144 us and 104 us.
-    if constexpr (!std::is_same_v<S, T>) return false;
+    // On tensor cores the epilogue has slower products: on an H100, widths of 1024, a step of 1024 rows in bfloat16
+    // takes 144 us with it and 104 us without, one of 256 rows in tf32 104.6 us and 100.6 us. So do few rows: in
+    // float32 a step of 256 takes 164 us and 157 us, one of 4096 1035 us and 1051 us.
+    constexpr std::size_t least_rows = 1024;
+    if (!std::is_same_v<S, T> || arithmetic_ == precision::tf32 || what.depth < least_rows) return false;
     return products_beside_.offers(what, a, b, c, sums);
   }
   void take(const intake<S>& what) override { cuda::launch(stream_.native(), cuda::take_launch<S>(what).params()); }
@@ -153,6 +156,7 @@ class cuda_backend final : public backend<S> {
 
   gpu::stream_ref stream_;
   int ordinal_;
+  precision arithmetic_;
   T* column_sums_;
   cuda::products<S> products_;
   // At small batches a product leaves most of the device idle: gradients of weights are made beside those of inputs.

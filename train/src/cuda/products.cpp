@@ -1,9 +1,10 @@
 #include "products.hpp"
 
+#include "algorithm_choice.hpp"
 #include "check.hpp"
+#include "lt_handles.hpp"
 
 #include <penstock/gpu/error.hpp>
-#include <penstock/handle.hpp>
 
 #include <cublasLt.h>
 #include <fmt/format.h>
@@ -11,27 +12,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <type_traits>
 
 namespace penstock::train::cuda {
 namespace {
-
-void check(cublasStatus_t status, const char* what) {
-  if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw gpu::error(fmt::format("{} failed: cuBLASLt says {}", what, cublasLtGetStatusString(status)));
-}
-
-template <class Native, cublasStatus_t (*Destroy)(Native)>
-struct lt_traits {
-  using native_type = Native;
-  static Native empty() noexcept { return nullptr; }
-  static void release(Native native) noexcept { Destroy(native); }
-};
-using lt_handle = handle<lt_traits<cublasLtHandle_t, cublasLtDestroy>>;
-using lt_description = handle<lt_traits<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>>;
-using lt_layout = handle<lt_traits<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>>;
-using lt_preference = handle<lt_traits<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>>;
 
 template <class S>
 inline constexpr cudaDataType_t data_type = std::is_same_v<S, double>     ? CUDA_R_64F
@@ -151,7 +137,7 @@ struct products<S>::impl {
     made.right = p.transpose_a ? make_layout(data_type<S>, p.rows, p.depth, p.rows)
                                : make_layout(data_type<S>, p.depth, p.rows, p.depth);
     made.out = make_layout(p.gradient ? data_type<T> : data_type<S>, p.columns, p.rows, p.columns);
-    if (!take_wanted(made, placed)) made.status = choose(made, placed);
+    if (!take_wanted(made, placed)) choose(made, placed);
     return made;
   }
 
@@ -169,35 +155,26 @@ struct products<S>::impl {
            found.workspaceSize <= workspace.size();
   }
 
-  cublasStatus_t choose(prepared& made, const placed_product& placed) const {
-    cublasLtMatmulPreference_t native = nullptr;
-    check(cublasLtMatmulPreferenceCreate(&native), "choosing an algorithm");
-    const lt_preference preference(native);
-    const std::size_t bytes = workspace.size();
-    check(cublasLtMatmulPreferenceSetAttribute(native, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes),
-          "choosing an algorithm");
+  void choose(prepared& made, const placed_product& placed) const {
     // cuBLASLt's A is our b, and a bias is read as its D is written.
-    const auto align = [&](cublasLtMatmulPreferenceAttributes_t attribute, std::uint32_t least) {
-      check(cublasLtMatmulPreferenceSetAttribute(native, attribute, &least, sizeof least), "choosing an algorithm");
-    };
-    align(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, placed.b);
-    align(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, placed.a);
-    align(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, placed.c);
-    align(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, placed.c);
-    // Where the depth is split, the parts are summed in a fixed order, never added in place as they come.
-    const std::uint32_t reductions =
-        CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
-    check(cublasLtMatmulPreferenceSetAttribute(native, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions,
-                                               sizeof reductions),
-          "choosing an algorithm");
-    cublasLtMatmulHeuristicResult_t found{};
-    int count = 0;
-    const cublasStatus_t status =
-        cublasLtMatmulAlgoGetHeuristic(lt.native(), made.description.native(), made.left.native(), made.right.native(),
-                                       made.out.native(), made.out.native(), native, 1, &found, &count);
-    made.algorithm = found.algo;
-    if (status != CUBLAS_STATUS_SUCCESS) return status;
-    return count == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : found.state;
+    const auto [algorithm, status] = choose_algorithm({.lt = lt.native(),
+                                                       .description = made.description.native(),
+                                                       .a = made.left.native(),
+                                                       .b = made.right.native(),
+                                                       .out = made.out.native(),
+                                                       .align_a = placed.b,
+                                                       .align_b = placed.a,
+                                                       .align_out = placed.c,
+                                                       .workspace_bytes = workspace.size(),
+                                                       .most_parts_bytes = most_parts_bytes(placed.what)});
+    made.algorithm = algorithm;
+    made.status = status;
+  }
+
+  /// A gradient of weights is made beside other products, which gain from it where it leaves them room: its depth is
+  /// split only where the parts are no more to write than the factors are to read.
+  static std::size_t most_parts_bytes(const product& p) {
+    return p.gradient ? (p.rows + p.columns) * p.depth * sizeof(S) : std::numeric_limits<std::size_t>::max();
   }
 
   const prepared& find(const product& what, const void* a, const void* b, const void* c, const void* bias) {

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cublasLt.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace penstock::train::cuda {
+
+/// A product as cuBLASLt sees it, with what algorithms for it may take and count on.
+struct algorithm_request {
+  cublasLtHandle_t lt = nullptr;
+  cublasLtMatmulDesc_t description = nullptr;
+  cublasLtMatrixLayout_t a = nullptr, b = nullptr, out = nullptr;  // its A, B, and C = D
+  std::uint32_t align_a = 1, align_b = 1, align_out = 1;           // bytes that the addresses are multiples of
+  std::size_t workspace_bytes = 0;
+  std::size_t most_parts_bytes = 0;  // where the depth is split, of the sums of the parts
+};
+
+/// The algorithm, and what kept it from being found. The same request gets the same answer on the same card and
+/// version of the library: nothing is timed. Sums of parts of the depth are added in a fixed order, so that bits
+/// repeat.
+struct choice {
+  cublasLtMatmulAlgo_t algorithm{};
+  cublasStatus_t status = CUBLAS_STATUS_NOT_SUPPORTED;
+};
+choice choose_algorithm(const algorithm_request& request);
+
+}  // namespace penstock::train::cuda
