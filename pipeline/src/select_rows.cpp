@@ -98,7 +98,11 @@ std::shared_ptr<const row_set> select_rows(const source& from, std::uint64_t row
     const source& part = from.mix()->parts[i].from;
     if (!part.selected()) continue;
     row_set of_part(part_rows[i]);
-    choose(part, of_part, part_rows[i], faults);
+    try {
+      choose(part, of_part, part_rows[i], faults);
+    } catch (const std::invalid_argument& e) {
+      throw std::invalid_argument(fmt::format("source {} of a mix: {}", i + 1, e.what()));
+    }
     for (std::uint64_t row = 0; row < part_rows[i]; ++row)
       if (!of_part.contains(row)) chosen->remove(first + row);
   }

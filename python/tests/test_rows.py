@@ -32,9 +32,9 @@ def test_rows_that_cannot_be_selected_are_refused(source, rows):
 @pytest.mark.parametrize("told", [0, 999, 1001])
 def test_a_mask_of_other_rows_is_refused(make, source, told):
     masked = source.select(np.arange(told) < 5)
-    for of in (masked, ps.mixed([source, masked])):
+    for of, where in ((masked, ""), (ps.mixed([source, masked]), "source 2 of a mix: ")):
         for use in (lambda of: make(of=of), lambda of: ps.price(of, ps.Sequential())):
-            with pytest.raises(ValueError, match=f"a mask of {told} rows, and the source has 1000"):
+            with pytest.raises(ValueError, match=f"^{where}rows .* a mask of {told} rows, and the source has 1000"):
                 use(of)
     mixed = ps.mixed([source, source]).select(np.ones(2000, bool))
     assert make(of=mixed).rows == 2000
