@@ -113,6 +113,8 @@ nlohmann::json to_json(const epoch_result& epoch) {
                            {"learning_rate", t.learning_rate},
                            {"skipped", t.skipped},
                            {"device_bytes", epoch.device_bytes}};
+  if (t.seconds == 0)  // trained by a run that was stopped before it could say so
+    for (const char* measured : {"rows_per_s", "gb_per_s", "seconds"}) result.erase(measured);
   add_metrics(result, "train", t.training, epoch.form);
   if (!epoch.testing) return result;
   result[epoch.form.testing_name + "_loss"] = epoch.testing->loss();

@@ -7,6 +7,8 @@
 
 #include <penstock/io/row_reader.hpp>
 #include <penstock/pipeline/error.hpp>
+#include <penstock/train/optimizer.hpp>
+#include <penstock/train/schedule.hpp>
 
 #include <fmt/format.h>
 
@@ -78,11 +80,20 @@ void training_program::prepare(std::stop_token stop) {
                                .training = at.last,
                                .steps = now.steps,
                                .skipped = now.skipped,
+                               .learning_rate = last_rate(),
                                .complete = true}},
                  stop);
   } else if (is_done()) {
     last_test_ = trainer_.evaluate(*run_.testing, stop);
   }
+}
+
+/// Of the step before a position between two epochs.
+double training_program::last_rate() const {
+  const train::trainer_options& how = trainer_.options();
+  const std::uint64_t steps = (run_.training.batches_per_epoch() + how.accumulate - 1) / how.accumulate;
+  return train::learning_rate(how.stage.optimizer) *
+         train::factor(how.schedule, trainer_.position().epoch * steps - 1, steps);
 }
 
 void training_program::open_log(bool resumed) {

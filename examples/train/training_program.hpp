@@ -29,6 +29,7 @@ class training_program {
   void prepare(std::stop_token stop);
   void one_epoch(std::stop_token stop);
   void finish_epoch(epoch_result result, std::stop_token stop);
+  double last_rate() const;
   void open_log(bool resumed);
   void save(const char* why);
   void show_confusion();

@@ -178,3 +178,24 @@ class train_logs(program_case):
         self.run_program("penstock-train", *arguments, "--log", whole)
         read = lambda file: [timeless(line) for line in csv.DictReader(file.open(newline=""))]
         self.assertEqual(read(log), read(whole))
+
+    def test_an_epoch_that_a_resumed_run_evaluates_is_logged_like_the_others(self):
+        path, state, log, whole = (self.folder / name for name in ("data.h5", "c.h5", "log.csv", "whole.csv"))
+        self.make_data()
+        with h5py.File(path, "a") as file:  # of which nothing is stored
+            file.create_dataset("long_x", (1 << 26, 12), "f4", chunks=(4096, 12))
+            file.create_dataset("long_label", (1 << 26,), "i4", chunks=(1 << 20,))
+        arguments = self.arguments(path, "--schedule", "cosine", "--log-steps", 1, epochs=3)
+        long = ["/long_x" if word == "/test_x" else "/long_label" if word == "/test_label" else word for word in arguments]
+        running = self.start_program("penstock-train", *map(str, long), "--checkpoint", state, "--log", log)
+        self.run_program("penstock-train", *arguments, "--log", whole)
+        read = lambda file: list(csv.DictReader(file.open(newline=""))) if file.exists() else []
+        steps = sum(line["kind"] == "steps" and line["epoch"] == "1" for line in read(whole))
+        while len(read(log)) < steps:  # then it evaluates
+            self.assertIsNone(running.poll())
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=100)
+        self.assertEqual(running.returncode, 128 + signal.SIGINT)
+        self.run_program("penstock-train", *arguments, "--checkpoint", state, "--log", log, "--resume")
+        self.assertEqual(*([timeless(line) for line in read(file)] for file in (log, whole)))
+        self.assertNotIn("0.0", [line[name] for line in read(log) for name in times])
