@@ -118,6 +118,7 @@ class soak:
 
 
 def main(programs, seconds=600, seed=1):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where this runs in the background
     with tempfile.TemporaryDirectory() as folder:
         run = training(programs, folder, rows=20000)
         checkpoint = pathlib.Path(folder) / "state.h5"
