@@ -7,6 +7,7 @@ from typing import Any
 
 from . import _core
 from ._checks import whole
+from ._interrupt import interruptible
 from ._order import ORDERS, Order
 from ._source import Source
 
@@ -77,4 +78,6 @@ def price(source: Source, order: Order, batch_size: int = 256, *, classes: str |
     if not isinstance(order, ORDERS):
         raise TypeError(f"an order is one of {', '.join(kind.__name__ + '()' for kind in ORDERS)}, not {order!r}")
     rows = whole("batch_size", batch_size, 1)
-    return Price(_core.price(source.request(), order.request(), rows, os.fsencode(classes or "")))
+    asked = (source.request(), order.request(), rows, os.fsencode(classes or ""))
+    # Functions of where() see signals by themselves, on the main thread.
+    return Price(_core.price(*asked) if source._asks_python else interruptible(_core.price, *asked))

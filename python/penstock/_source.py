@@ -150,6 +150,11 @@ class Source:
             return {name for part, _ in self._parts for name in part._fractional}
         return {field.name for field in self._fields if not field.dtype and field.is_fractional}
 
+    @property
+    def _asks_python(self) -> bool:
+        """Whether a function of the user's says which rows take part."""
+        return any(kind == "where" for kind, *_ in self._rows) or any(part._asks_python for part, _ in self._parts)
+
     def _check(self, name: str) -> None:
         if name not in self.fields:
             raise ValueError(f"the source has no field '{name}'; it has {', '.join(self.fields)}")

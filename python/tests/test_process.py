@@ -159,6 +159,37 @@ def test_ctrl_c_ends_a_wait_for_a_batch(waiting):
     assert finish(process) == (0, "interrupted\nno rows\n", "")
 
 
+def test_ctrl_c_ends_a_wait_for_a_price(waiting):
+    file, pipe = waiting
+    process = start(
+        f"""
+        import os, signal, threading
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        def price():
+            return ps.price(source, ps.Shuffled(seed=1), 10, classes="label")
+        print("ready", flush=True)
+        try:
+            price()
+        except KeyboardInterrupt:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            print("interrupted", flush=True)
+        def write_nothing():  # readers find the pipe's end, and the interpreter can end
+            while True:
+                os.close(os.open({str(pipe)!r}, os.O_WRONLY))
+        threading.Thread(target=write_nothing, daemon=True).start()
+        try:
+            price()
+        except ps.DataError:
+            print("no rows", flush=True)
+        """,
+        file,
+    )
+    assert process.stdout.readline() == "ready\n"
+    while not select.select([process.stdout], [], [], 0.05)[0]:
+        process.send_signal(signal.SIGINT)
+    assert finish(process) == (0, "interrupted\nno rows\n", "")
+
+
 def test_nothing_else_is_imported(small):
     code = """
     import sys
