@@ -98,7 +98,7 @@ dlpack::data_type dlpack::data_type_of(type element) noexcept {
 }
 
 const batch& shared_batch::rows() const {
-  if (!rows_) throw std::invalid_argument("the batch was given back");
+  if (!rows_) throw std::invalid_argument("there is no batch: it was given back, or the run has ended");
   return *rows_;
 }
 

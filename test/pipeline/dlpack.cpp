@@ -128,6 +128,15 @@ BOOST_DATA_TEST_CASE(a_tensor_outlives_its_pipeline, every_device, name) {
   BOOST_TEST(fetch<std::int32_t>(kept->tensor, stream, 32)[31] == 31);
 }
 
+BOOST_AUTO_TEST_CASE(there_is_nothing_to_share_at_the_end_of_a_run) {
+  const small_file file(100, 16);
+  auto pipeline = build(file, gpu::device::host());
+  auto range = pipeline.epochs(0, 1);
+  std::size_t rows = 0;
+  while (const pp::shared_batch batch{range.next()}) rows += batch.rows().rows();
+  BOOST_TEST(rows == 100U);
+}
+
 BOOST_DATA_TEST_CASE(a_tensor_may_be_dropped_on_another_thread, every_device, name) {
   const small_file file(2000, 64);
   auto pipeline = build(file, gpu::device::parse(name));
@@ -183,8 +192,9 @@ BOOST_AUTO_TEST_CASE(what_is_not_there_is_refused_by_name) {
   BOOST_CHECK_EXCEPTION(batch.mask_tensor(), std::invalid_argument,
                         [](const auto& e) { return std::string(e.what()).find("no mask") != std::string::npos; });
   batch.reset();
-  BOOST_CHECK_EXCEPTION(batch.tensor("label"), std::invalid_argument,
-                        [](const auto& e) { return std::string(e.what()) == "the batch was given back"; });
+  BOOST_CHECK_EXCEPTION(batch.tensor("label"), std::invalid_argument, [](const auto& e) {
+    return std::string(e.what()) == "there is no batch: it was given back, or the run has ended";
+  });
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -80,11 +80,12 @@ data_type data_type_of(type element) noexcept;
 class shared_batch {
  public:
   shared_batch() = default;
-  explicit shared_batch(batch rows) : rows_(std::make_shared<batch>(std::move(rows))) {}
+  /// Of the end of a run, which is no batch, there is nothing to share either.
+  explicit shared_batch(batch rows) : rows_(rows ? std::make_shared<batch>(std::move(rows)) : nullptr) {}
   /// A batch that is shared already; its deleter decides how the rows are given back.
   explicit shared_batch(std::shared_ptr<batch> rows) noexcept : rows_(std::move(rows)) {}
 
-  /// The batch; throws std::invalid_argument when it was let go.
+  /// The batch; throws std::invalid_argument when it was let go, or where there never was one.
   const batch& rows() const;
   explicit operator bool() const noexcept { return rows_ != nullptr; }
   /// Lets go of this share.
