@@ -17,7 +17,7 @@ import time
 
 from training import state_of, training
 
-PROMPT = 30  # seconds; much longer than anything here takes, on a busy machine too
+PROMPT = 120  # seconds; much longer than anything here takes, on a busy machine and disk too
 
 
 class soak:

@@ -1,11 +1,12 @@
 """Sends SIGINT to the programs at random moments, where stopping is hard: chunks of 64 MiB of gzip, a thousand joined files, a
-checkpoint of 100 MB. Each ends with the signal's code, and leaves no unfinished file; a table says how long that took at
-the most: stops.py FOLDER_OF_PROGRAMS [SIGNALS_FOR_EACH [SEED]]"""
+checkpoint of 100 MB. Each ends with the signal's code, and leaves no unfinished file; a table says how long that took:
+stops.py FOLDER_OF_PROGRAMS [SIGNALS_FOR_EACH [SEED]]"""
 
 import os
 import pathlib
 import random
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -56,7 +57,7 @@ def make_files(programs, folder):
 def main(programs, signals=20, seed=1):
     signal.signal(signal.SIGINT, signal.default_int_handler)  # also where this runs in the background
     programs, chance = pathlib.Path(programs), random.Random(int(seed))
-    print("| program | signals | seconds to its end, at the most |\n|---|---|---|")
+    print("| program | signals | seconds to its end: median | at the most |\n|---|---|---|---|")
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         big, many, model = make_files(programs, folder)
@@ -72,8 +73,8 @@ def main(programs, signals=20, seed=1):
             ("penstock-make-dataset", 3, ["penstock-make-dataset", "rows", folder / "new.h5", "--rows", 1 << 20, "--filter", "gzip:6"]),
         ):  # fmt: skip
             took = [stopped(programs, command, chance.uniform(0, seconds)) for _ in range(int(signals))]
-            took = [each for each in took if each is not None]
-            print(f"| {what} | {len(took)} | {max(took, default=0):.2f} |", flush=True)
+            took = [each for each in took if each is not None] or [0]
+            print(f"| {what} | {len(took)} | {statistics.median(took):.2f} | {max(took):.2f} |", flush=True)
             assert not list(folder.glob("*.partial-*")), what
 
 
