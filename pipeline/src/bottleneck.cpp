@@ -11,6 +11,7 @@ namespace {
 
 constexpr double small_share = 0.05;  // of the time: below, the consumer is not held back
 constexpr double near_limit = 0.85;
+constexpr double much_rest = 0.4;  // of what readers take: neither reads nor decodes
 
 double per_second(std::uint64_t bytes, double seconds) {
   return seconds > 0 ? static_cast<double>(bytes) / seconds / 1e9 : 0;
@@ -40,10 +41,24 @@ std::string of_reading(const pipeline_report& r) {
   return fmt::format("{}, {}", sentence, at_work(readers));
 }
 
+/// Readers do not decode one chunk together: where chunks are few and large, all but one wait, and more of them would,
+/// too.
 std::string of_decoding(const pipeline_report& r) {
-  return fmt::format("decoding: {:.2f} GB/s of rows out of {:.2f} GB/s of stored bytes, {}; more processors would help",
-                     per_second(r.reading.decoded_bytes, r.seconds), per_second(r.reading.stored_bytes, r.seconds),
-                     at_work(*find(r, "read")));
+  const stage_report& readers = *find(r, "read");
+  const double stored = per_second(r.reading.stored_bytes, r.seconds);
+  if (r.reading.decoded_bytes == 0)
+    return fmt::format("converting: {:.2f} GB/s of stored bytes, {}; more processors would help", stored,
+                       at_work(readers));
+  const double accounted = r.reading.read_seconds + r.reading.decode_seconds + r.reading.library_seconds;
+  const double rest = readers.busy_seconds > 0 ? 1 - accounted / readers.busy_seconds : 0;
+  const std::string advice =
+      rest > much_rest ? fmt::format(
+                             ", {:.0f} % of which they wait for a chunk that another decodes, or copy rows out of one; "
+                             "smaller chunks of whole rows would help",
+                             100 * rest)
+                       : "; more processors would help";
+  return fmt::format("decoding: {:.2f} GB/s of rows out of {:.2f} GB/s of stored bytes, {}{}",
+                     per_second(r.reading.decoded_bytes, r.seconds), stored, at_work(readers), advice);
 }
 
 std::string of_link(const pipeline_report& r) {

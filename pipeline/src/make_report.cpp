@@ -29,7 +29,7 @@ stage_report of_flow(std::string name, const stage_account& account, clock::time
   stage.blocks = sums.blocks;
   stage.bytes = sums.bytes;
   stage.busy_seconds = sums.busy_seconds;
-  stage.workers = account.workers();
+  stage.workers = sums.workers;
   stage.mean_at_work = share(sums.busy_seconds, sums.seconds);
   stage.mean_queue = share(sums.waiting_seconds, sums.seconds);
   stage.most_queue = sums.most_waiting;
@@ -136,12 +136,15 @@ std::vector<time_charge> charges_of(const ground& on, const std::vector<double>&
   add("waiting for free rows", way::let_in, "consumer");
   double busy = 0;
   for (std::size_t t = 0; t < path.flow_stages; ++t) busy += stages[t].busy_seconds;
-  add("not yet read (threads are reading)", way::began(0), "read", busy > 0 ? stages[0].busy_seconds / busy : 1);
+  const double all = reading.read_seconds + reading.decode_seconds + reading.library_seconds;
+  const double decode = share(reading.decode_seconds, all), library = share(reading.library_seconds, all);
+  const double in_files = busy > 0 ? stages[0].busy_seconds / busy : 1;
+  add("not yet read (threads are reading)", way::began(0), "read", in_files * (1 - decode - library));
+  if (decode > 0) add("not yet read (threads are decoding)", way::began(0), "decode", in_files * decode);
+  if (library > 0) add("not yet read (threads are in libhdf5)", way::began(0), "libhdf5", in_files * library);
   for (std::size_t t = 1; t < path.flow_stages && busy > 0; ++t)
     add(fmt::format("not yet read (threads are in {})", stages[t].name), way::began(0), stages[t].name,
         stages[t].busy_seconds / busy);
-  const double all = reading.read_seconds + reading.decode_seconds + reading.library_seconds;
-  const double decode = share(reading.decode_seconds, all), library = share(reading.library_seconds, all);
   add("being read", way::ended(0), "read", 1 - decode - library);
   if (decode > 0) add("being decoded", way::ended(0), "decode", decode);
   if (library > 0) add("being read by libhdf5", way::ended(0), "libhdf5", library);

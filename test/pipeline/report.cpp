@@ -6,11 +6,17 @@
 #include <boost/test/data/test_case.hpp>
 
 #include <penstock/fault.hpp>
+#include <penstock/io/writer.hpp>
+
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <map>
+#include <random>
+#include <span>
 #include <thread>
 
 namespace pp = penstock::pipeline;
@@ -107,9 +113,53 @@ waited run_with_delay(const small_file& file, const std::string& device, const s
   return w;
 }
 
+/// Of random steps, which gzip shortens to a half, in chunks of 1 MiB: decoding them takes far longer than reading.
+class compressed_file {
+ public:
+  compressed_file() {
+    std::mt19937 random(1);
+    std::vector<float> steps(rows * 1024);
+    for (float value = 0; float& step : steps) step = value += static_cast<float>(random() % 64) / 64 - 0.5f;
+    penstock::io::writer file(path);
+    file.create("/x", penstock::type::float32, {rows, 1024}, {.chunk_shape = {256, 1024}, .deflate_level = 4});
+    file.write_rows("/x", 0, rows, std::as_bytes(std::span(steps)));
+    file.commit();
+  }
+  ~compressed_file() { std::filesystem::remove(path); }
+  compressed_file(const compressed_file&) = delete;
+  compressed_file& operator=(const compressed_file&) = delete;
+
+  static constexpr std::uint64_t rows = 2048;
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("penstock-compressed-" + std::to_string(::getpid()) + ".h5");
+};
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(reports, *boost::unit_test::timeout(300))
+
+BOOST_AUTO_TEST_CASE(a_block_that_waits_for_threads_which_decode_waits_for_decoding) {
+  const compressed_file file;
+  auto pipeline = (pp::read(pp::source{}.field("x", penstock::io::datasets(file.path.string(), "/x"))) |
+                   pp::transport({.threads = 1}) | pp::batched({.rows = 256}))
+                      .build(gpu::device::host(), {.device_bytes = 64_MiB, .pinned_bytes = 4_MiB});
+  std::uint64_t rows = 0;
+  for (const pp::batch& batch : pipeline.epochs(0, 1)) rows += batch.rows();
+  BOOST_TEST(rows == file.rows);
+  const pp::pipeline_report report = pipeline.report();
+  BOOST_TEST_INFO(to_text(report));
+  const auto charged = [&](const std::string& cause) {
+    const auto found = std::ranges::find(report.consumer_waits, cause, &pp::time_charge::cause);
+    return found == report.consumer_waits.end() ? 0 : found->seconds;
+  };
+  // As the threads' time is shared, so is a wait for them.
+  const double decode = report.reading.decode_seconds, read = report.reading.read_seconds;
+  BOOST_TEST(decode > read);
+  BOOST_TEST(
+      charged("not yet read (threads are decoding)") * read == charged("not yet read (threads are reading)") * decode,
+      boost::test_tools::tolerance(1e-6));
+  BOOST_TEST(report.bottleneck.find("decoding: ") == 0u, report.bottleneck);
+}
 
 // The consumer's own clock is the other account. Between its readings and the pipeline's lies next to nothing, unless
 // another process takes the processor there: then it is measured once more.
@@ -227,6 +277,27 @@ BOOST_AUTO_TEST_CASE(the_bottleneck_is_one_sentence_beside_what_the_machine_give
   BOOST_TEST(bottleneck_of(r) ==
              "the link: 46.00 GB/s of the 55.00 GB/s that it carries; the consumer's stream waited 50 % of the time on "
              "the device");
+}
+
+BOOST_AUTO_TEST_CASE(more_processors_are_no_advice_where_readers_wait_for_one_chunk) {
+  pp::pipeline_report r;
+  r.seconds = 10;
+  r.consumer_wait_seconds = 9;
+  r.consumer_waits = {{"being decoded", 9, "decode"}};
+  r.reading = {.stored_bytes = 1'000'000'000, .decoded_bytes = 5'000'000'000, .read_seconds = 1};
+  r.stages.push_back({.name = "read", .bytes = 5'000'000'000, .busy_seconds = 40, .workers = 4, .mean_at_work = 4});
+  const auto sentence = [&](double seconds_of_decoding) {
+    r.reading.decode_seconds = seconds_of_decoding;
+    return bottleneck_of(r);
+  };
+  BOOST_TEST(sentence(35) ==
+             "decoding: 0.50 GB/s of rows out of 0.10 GB/s of stored bytes, 4.0 of 4 workers at work; more processors "
+             "would help; the consumer waited 90 % of the time, 90 % for this");
+  BOOST_TEST(
+      sentence(9) ==
+      "decoding: 0.50 GB/s of rows out of 0.10 GB/s of stored bytes, 4.0 of 4 workers at work, 75 % of which they "
+      "wait for a chunk that another decodes, or copy rows out of one; smaller chunks of whole rows would help; "
+      "the consumer waited 90 % of the time, 90 % for this");
 }
 
 BOOST_AUTO_TEST_CASE(a_wait_before_the_first_block_is_in_the_line_is_no_wait_for_a_slot) {
