@@ -73,6 +73,7 @@ void judge(figure& f, const machine_limits& limits) {
 void print_head() {
   fmt::print("{:<24} {:<10} {:>10} {:<9} {:>14} {:>9} {:>9}  checksum\n", "dataset", "order", "batch rows", "reader",
              "rows/s", "GB/s", "of limit");
+  std::fflush(stdout);  // with what was said before: the first figure takes a while
 }
 
 void print(const figure& f, const machine_limits& limits) {
