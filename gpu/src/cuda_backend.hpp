@@ -47,4 +47,9 @@ void copy(stream_ref stream, void* to, const void* from, std::size_t bytes);
 void fill(stream_ref stream, void* to, int value, std::size_t bytes);
 void gather(stream_ref stream, const gather_plan& plan);
 
+struct kernel_graphs;
+kernel_graphs* create_kernel_graphs();
+void destroy(kernel_graphs* graphs) noexcept;
+void gather(stream_ref stream, const gather_plan& plan, kernel_graphs& graphs);
+
 }  // namespace penstock::gpu::cuda

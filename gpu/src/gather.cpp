@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 
 #include "cuda_backend.hpp"
@@ -44,6 +45,40 @@ void check(const gather_source& source, const gather_target& target, std::uint64
   check_address("target", target.base, 0, target.element);
 }
 
+/// What to do, checked; nothing where there are no rows.
+std::optional<gather_plan> plan_of(const gather_source& source, const gather_target& target, std::uint64_t elements,
+                                   const permutation& draw, std::uint64_t first_source, std::uint64_t first_target,
+                                   std::uint64_t count, gather_arithmetic arithmetic) {
+  check_gather(source.element, target.element, arithmetic);
+  if (count == 0 || elements == 0) return {};
+  check(source, target, count);
+  check_draw(draw, first_source, count);
+  return gather_plan{.source = source.base + source.offset,
+                     .image_bytes = source.image_bytes,
+                     .image_rows = source.image_rows,
+                     .first_image = source.first_image % source.images,
+                     .images = source.images,
+                     .source_row_bytes = elements * size_of(source.element),
+                     .first_source = first_source,
+                     .draw = draw,
+                     .target = target.base,
+                     .target_rows = target.rows,
+                     .target_row_bytes = elements * size_of(target.element),
+                     .first_target = first_target % target.rows,
+                     .count = count,
+                     .elements = elements,
+                     .from = source.element,
+                     .to = target.element,
+                     .swapped = source.swapped && size_of(source.element) > 1,
+                     .arithmetic = arithmetic};
+}
+
+/// On the host, in place of the CUDA call of that name.
+void gather_here(const gather_plan& plan, const char* call, fault_injector* faults) {
+  host::begin(call, faults, plan.count * plan.target_row_bytes);
+  host::gather(plan);
+}
+
 }  // namespace
 
 void check_gather(type from, type to, gather_arithmetic arithmetic) {
@@ -60,31 +95,22 @@ void check_gather(type from, type to, gather_arithmetic arithmetic) {
 void gather(stream_ref stream, const gather_source& source, const gather_target& target, std::uint64_t elements,
             const permutation& draw, std::uint64_t first_source, std::uint64_t first_target, std::uint64_t count,
             gather_arithmetic arithmetic) {
-  check_gather(source.element, target.element, arithmetic);
-  if (count == 0 || elements == 0) return;
-  check(source, target, count);
-  check_draw(draw, first_source, count);
-  const gather_plan plan{.source = source.base + source.offset,
-                         .image_bytes = source.image_bytes,
-                         .image_rows = source.image_rows,
-                         .first_image = source.first_image % source.images,
-                         .images = source.images,
-                         .source_row_bytes = elements * size_of(source.element),
-                         .first_source = first_source,
-                         .draw = draw,
-                         .target = target.base,
-                         .target_rows = target.rows,
-                         .target_row_bytes = elements * size_of(target.element),
-                         .first_target = first_target % target.rows,
-                         .count = count,
-                         .elements = elements,
-                         .from = source.element,
-                         .to = target.element,
-                         .swapped = source.swapped && size_of(source.element) > 1,
-                         .arithmetic = arithmetic};
-  if (stream.device().is_cuda()) return cuda::gather(stream, plan);
-  host::begin("cudaLaunchKernel", stream.faults(), count * plan.target_row_bytes);
-  host::gather(plan);
+  const auto plan = plan_of(source, target, elements, draw, first_source, first_target, count, arithmetic);
+  if (!plan) return;
+  if (stream.device().is_cuda()) return cuda::gather(stream, *plan);
+  gather_here(*plan, "cudaLaunchKernel", stream.faults());
+}
+
+void kernel_graphs_traits::release(native_type graphs) noexcept { cuda::destroy(graphs); }
+
+void gatherer::operator()(const gather_source& source, const gather_target& target, std::uint64_t elements,
+                          const permutation& draw, std::uint64_t first_source, std::uint64_t first_target,
+                          std::uint64_t count, gather_arithmetic arithmetic) {
+  const auto plan = plan_of(source, target, elements, draw, first_source, first_target, count, arithmetic);
+  if (!plan) return;
+  if (stream_.device().is_host()) return gather_here(*plan, "cudaGraphLaunch", stream_.faults());
+  if (!graphs_) graphs_.reset(cuda::create_kernel_graphs());
+  cuda::gather(stream_, *plan, *graphs_.native());
 }
 
 }  // namespace penstock::gpu

@@ -35,6 +35,7 @@ conductor::conductor(const ground& on, statistics& count, trace_log* trace)
       copy_(on.device(), true, on.parts->faults),
       work_(on.device(), true, on.parts->faults),
       consumer_(on.device(), false, on.parts->faults),
+      gather_rows_(work_),
       copied_(on.device(), on.parts->faults),
       images_filled_(on.device(), on.parts->faults),
       images_used_(on.device(), on.parts->faults),

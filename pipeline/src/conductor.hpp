@@ -8,6 +8,7 @@
 #include "stream_marks.hpp"
 #include "trace_log.hpp"
 
+#include <penstock/gpu/gather.hpp>
 #include <penstock/gpu/slot_ring.hpp>
 #include <penstock/gpu/stream.hpp>
 
@@ -100,6 +101,7 @@ class conductor {
   bool has_device_work_ = false;  ///< gathers or transforms: rows are ready in the order of the work stream
 
   gpu::stream copy_, work_, consumer_;
+  gpu::gatherer gather_rows_;             ///< on work_
   std::vector<gpu::stream_ref> writers_;  ///< the streams that write to the rings
   stream_marks copied_;                   ///< blocks whose slots are free once copy_ has come so far; a thread asks
   stream_marks images_filled_;            ///< blocks whose images are there; work_ waits

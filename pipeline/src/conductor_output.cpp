@@ -4,7 +4,6 @@
 
 #include "side_by_side.hpp"
 
-#include <penstock/gpu/gather.hpp>
 #include <penstock/gpu/range.hpp>
 
 #include <algorithm>
@@ -202,8 +201,8 @@ clock::time_point conductor::gather(const piece& p, clock::time_point start) {
           .swapped = from.swapped && !on_.fields.swapped_by_reader,
       };
       const gpu::gather_target target{on_.rings[how.to].base(), to.in_ring ? on_.sizes.ring_rows : p.rows, to.element};
-      gpu::gather(work_, source, target, from.elements, draw, p.first - p.window_first, to.in_ring ? p.ring_first : 0,
-                  p.rows, how.arithmetic);
+      gather_rows_(source, target, from.elements, draw, p.first - p.window_first, to.in_ring ? p.ring_first : 0, p.rows,
+                   how.arithmetic);
     }
   };
   if (host_)

@@ -11,6 +11,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "../support/gpu.hpp"
@@ -68,6 +69,18 @@ void check_conversion(gpu::device d, const conversion& c) {
       }
     }
 }
+
+class first_graph_fails : public fault_injector {
+ public:
+  fault before(fault_site, std::string_view what, std::uint64_t, std::size_t) override {
+    if (what != "cudaGraphLaunch" || failed_) return {};
+    failed_ = true;
+    return {.error = 719};
+  }
+
+ private:
+  bool failed_ = false;
+};
 
 }  // namespace
 
@@ -139,6 +152,34 @@ BOOST_AUTO_TEST_CASE(the_seam_can_fail_a_gather) {
   BOOST_CHECK_EXCEPTION(gather(stream, {.base = from.data()}, {.base = to.data(), .element = type::uint8}, 4,
                                gpu::permutation::identity(), 0, 0, 1),
                         gpu::error, [](const gpu::error& e) { return e.code() == 719; });
+}
+
+BOOST_AUTO_TEST_CASE(a_gatherer_goes_on_after_a_gather_that_failed) {
+  for (const gpu::device d : gpu::device::all()) {
+    const auto faults = std::make_shared<first_graph_fails>();
+    gpu::ledger items;
+    items.add(gpu::memory_kind::device, "from", 8);
+    items.add(gpu::memory_kind::device, "to", 8);
+    items.add(gpu::memory_kind::pinned, "host", 8);
+    const gpu::memory memory(d, items);
+    const gpu::stream stream(d, false, faults);
+    std::byte* const host = memory.at(gpu::memory_kind::pinned, "host").data();
+    std::memcpy(host, "penstock", 8);
+    copy(stream, memory.at(gpu::memory_kind::device, "from").data(), host, 8);
+    stream.synchronize();
+    gpu::gatherer gather_rows(stream);
+    const auto gather_all = [&] {
+      gather_rows({.base = memory.at(gpu::memory_kind::device, "from").data()},
+                  {.base = memory.at(gpu::memory_kind::device, "to").data(), .element = type::uint8}, 8,
+                  gpu::permutation::identity(), 0, 0, 1);
+    };
+    BOOST_CHECK_EXCEPTION(gather_all(), gpu::error, [](const gpu::error& e) { return e.code() == 719; });
+    gather_all();
+    std::memset(host, 0, 8);
+    copy(stream, host, memory.at(gpu::memory_kind::device, "to").data(), 8);
+    stream.synchronize();
+    BOOST_TEST(std::memcmp(host, "penstock", 8) == 0);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -30,8 +30,8 @@ struct gather_shape {
 inline constexpr std::byte untouched{0xcc};
 
 /// Runs the gather on `d` over a copy of `source` in its memory, into a ring that is `untouched` before. Gives the ring
-/// back. Both lie `shift_bytes` behind an aligned address. 64 bytes around the ring must stay as they were: the result
-/// is empty where not.
+/// back. Both lie `shift_bytes` behind an aligned address. 64 bytes around the ring must stay as they were, and a
+/// gatherer, which is given the first row before the whole, must give the same ring: the result is empty where not.
 inline std::vector<std::byte> run_gather(gpu::device d, gather_shape shape, std::span<const std::byte> source,
                                          std::size_t shift_bytes = 0) {
   constexpr std::size_t margin = 64;
@@ -49,21 +49,33 @@ inline std::vector<std::byte> run_gather(gpu::device d, gather_shape shape, std:
 
   if (!source.empty()) std::memcpy(host, source.data(), source.size());
   copy(stream, from, host, source.size());
-  fill(stream, ring, std::to_integer<int>(untouched), ring_bytes);
+  stream.synchronize();  // the copies down use the same pinned bytes as the one up
   shape.source.base = from;
   shape.target.base = ring + margin + shift_bytes;
-  gather(stream, shape.source, shape.target, shape.elements, shape.draw, shape.first_source, shape.first_target,
-         shape.count, shape.arithmetic);
-  stream.synchronize();  // the copy down uses the same pinned bytes as the one up
-  copy(stream, host, ring, ring_bytes);
-  stream.synchronize();
-
-  const std::span<const std::byte> all(host, ring_bytes);
-  for (const auto around : {all.first(margin + shift_bytes), all.last(margin)})
-    for (const std::byte b : around)
-      if (b != untouched) return {};
-  const auto inside = all.subspan(margin + shift_bytes, shape.target_bytes());
-  return {inside.begin(), inside.end()};
+  const auto ring_after = [&](const auto& work) -> std::vector<std::byte> {
+    fill(stream, ring, std::to_integer<int>(untouched), ring_bytes);
+    work();
+    copy(stream, host, ring, ring_bytes);
+    stream.synchronize();
+    const std::span<const std::byte> all(host, ring_bytes);
+    for (const auto around : {all.first(margin + shift_bytes), all.last(margin)})
+      for (const std::byte b : around)
+        if (b != untouched) return {};
+    const auto inside = all.subspan(margin + shift_bytes, shape.target_bytes());
+    return {inside.begin(), inside.end()};
+  };
+  const auto gathered = ring_after([&] {
+    gather(stream, shape.source, shape.target, shape.elements, shape.draw, shape.first_source, shape.first_target,
+           shape.count, shape.arithmetic);
+  });
+  const auto by_gatherer = ring_after([&] {
+    gpu::gatherer gather_rows(stream);
+    for (const std::uint64_t count : {std::min<std::uint64_t>(shape.count, 1), shape.count})
+      gather_rows(shape.source, shape.target, shape.elements, shape.draw, shape.first_source, shape.first_target, count,
+                  shape.arithmetic);
+    stream.synchronize();
+  });
+  return by_gatherer == gathered ? gathered : std::vector<std::byte>();
 }
 
 /// The bits of element `n`.

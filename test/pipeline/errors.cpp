@@ -120,9 +120,9 @@ BOOST_DATA_TEST_CASE(a_device_transform_that_throws_does_too, every_device, name
 }
 
 BOOST_DATA_TEST_CASE(a_call_of_the_driver_that_fails_names_stage_and_rows,
-                     every_device* data::make({"cudaLaunchKernel", "cudaMemcpyAsync", "cudaEventRecord"}), name, call) {
+                     every_device* data::make({"cudaGraphLaunch", "cudaMemcpyAsync", "cudaEventRecord"}), name, call) {
   const bool on_host = name == "host";
-  if (on_host && std::string(call) != "cudaLaunchKernel") return;  // only this is done in a call's place there
+  if (on_host && std::string(call) != "cudaGraphLaunch") return;  // only this is done in a call's place there
   const small_file file(2000, 64);
   const auto faults = std::make_shared<failing_call>(call);
   auto pipeline = (pp::read(file.all()) | penstock::fault_seam(faults) | pp::transport({.block_bytes = 8192}) |
@@ -135,7 +135,7 @@ BOOST_DATA_TEST_CASE(a_call_of_the_driver_that_fails_names_stage_and_rows,
   } catch (const pp::error& e) {
     const std::set<std::string> stages{"copy", "gather", "consumer"};
     BOOST_TEST(stages.contains(e.where().stage), e.where().stage);
-    if (std::string(call) == "cudaLaunchKernel") BOOST_TEST(e.where().stage == "gather");
+    if (std::string(call) == "cudaGraphLaunch") BOOST_TEST(e.where().stage == "gather");
     BOOST_TEST(e.where().count > 0u);
     BOOST_TEST(std::string(e.what()).find(e.where().rows) != std::string::npos);
     BOOST_TEST(std::string(e.what()).find(call) != std::string::npos);

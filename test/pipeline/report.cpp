@@ -93,7 +93,7 @@ const auto stages = data::make(std::vector<slowed>{{"reading", "read"},
 waited run_with_delay(const small_file& file, const std::string& device, const std::string& where, bool shuffle) {
   const bool reading = where == "reading";
   const auto faults = std::make_shared<slow>(
-      reading ? penstock::fault_site::read_file : penstock::fault_site::cuda_call, "cudaLaunchKernel");
+      reading ? penstock::fault_site::read_file : penstock::fault_site::cuda_call, "cudaGraphLaunch");
   const auto pause_in = [&](const char* name) {
     return [wait = where == name](const pp::block&) {
       if (wait) std::this_thread::sleep_for(delay);

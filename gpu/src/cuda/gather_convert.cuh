@@ -20,7 +20,7 @@ struct converter {
 };
 
 template <class From, class To>
-cudaError_t launch_pair(cudaStream_t stream, const gather_plan& plan) {
+cudaError_t launch_pair(kernel_launch& how, const gather_plan& plan) {
   using work = typename convert::affine<From, To>::work;
   const converter<From, To> each{{static_cast<work>(plan.arithmetic.scale), static_cast<work>(plan.arithmetic.shift)},
                                  plan.swapped,
@@ -29,13 +29,13 @@ cudaError_t launch_pair(cudaStream_t stream, const gather_plan& plan) {
   const bool wide = plan.elements % width == 0 &&
                     source_alignment(plan) % std::min<std::size_t>(16, width * sizeof(From)) == 0 &&
                     target_alignment(plan) % std::min<std::size_t>(16, width * sizeof(To)) == 0;
-  return wide ? launch_move<From, To, width>(stream, plan, each) : launch_move<From, To, 1>(stream, plan, each);
+  return wide ? launch_move<From, To, width>(how, plan, each) : launch_move<From, To, 1>(how, plan, each);
 }
 
 /// From every type to `To`.
 template <class To>
-cudaError_t launch_to(cudaStream_t stream, const gather_plan& plan) {
-  return visit_type(plan.from, [&](auto from) { return launch_pair<decltype(from), To>(stream, plan); });
+cudaError_t launch_to(kernel_launch& how, const gather_plan& plan) {
+  return visit_type(plan.from, [&](auto from) { return launch_pair<decltype(from), To>(how, plan); });
 }
 
 }  // namespace penstock::gpu::cuda

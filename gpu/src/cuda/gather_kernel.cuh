@@ -7,6 +7,7 @@
 
 #include "../convert.hpp"
 #include "../gather_plan.hpp"
+#include "kernel_launch.hpp"
 
 namespace penstock::gpu::cuda {
 
@@ -108,17 +109,15 @@ __global__ void move_rows(const __grid_constant__ gather_plan plan, const __grid
 }
 
 template <class From, class To, unsigned Width, class Each>
-cudaError_t launch_move(cudaStream_t stream, const gather_plan& plan, const Each& each) {
+cudaError_t launch_move(kernel_launch& how, const gather_plan& plan, const Each& each) {
   constexpr unsigned block_threads = 256;
   constexpr std::uint64_t most_blocks = std::uint64_t{1} << 20;  // the kernel goes on where the grid ends
   const tiling tiles = tile(plan, Width);
   const std::uint64_t threads = tiles.tiles << tiles.group_bits;
   const std::uint64_t blocks = std::min((threads + block_threads - 1) / block_threads, most_blocks);
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(blocks));
-  config.blockDim = dim3(block_threads);
-  config.stream = stream;
-  return cudaLaunchKernelEx(&config, move_rows<From, To, Width, Each>, plan, tiles, each);
+  const void* arguments[] = {&plan, &tiles, &each};
+  return how(reinterpret_cast<const void*>(&move_rows<From, To, Width, Each>), static_cast<unsigned>(blocks),
+             block_threads, const_cast<void**>(arguments));
 }
 
 /// The greatest power of two, up to 16, that divides all of them.

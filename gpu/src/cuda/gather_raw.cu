@@ -25,36 +25,36 @@ gather_plan in_words(gather_plan plan) {
 }
 
 template <class Word, unsigned Width, class Each>
-cudaError_t launch_words(cudaStream_t stream, const gather_plan& plan) {
-  return launch_move<Word, Word, Width>(stream, in_words<Word>(plan), Each{});
+cudaError_t launch_words(kernel_launch& how, const gather_plan& plan) {
+  return launch_move<Word, Word, Width>(how, in_words<Word>(plan), Each{});
 }
 
 // Unswapped bytes have no element: the widest unit that all addresses allow.
-cudaError_t launch_kept(cudaStream_t stream, const gather_plan& plan, unsigned alignment) {
+cudaError_t launch_kept(kernel_launch& how, const gather_plan& plan, unsigned alignment) {
   switch (alignment) {
-    case 16: return launch_words<std::uint32_t, 4, keep>(stream, plan);
-    case 8: return launch_words<std::uint32_t, 2, keep>(stream, plan);
-    case 4: return launch_words<std::uint32_t, 1, keep>(stream, plan);
-    case 2: return launch_words<std::uint16_t, 1, keep>(stream, plan);
-    default: return launch_words<std::uint8_t, 1, keep>(stream, plan);
+    case 16: return launch_words<std::uint32_t, 4, keep>(how, plan);
+    case 8: return launch_words<std::uint32_t, 2, keep>(how, plan);
+    case 4: return launch_words<std::uint32_t, 1, keep>(how, plan);
+    case 2: return launch_words<std::uint16_t, 1, keep>(how, plan);
+    default: return launch_words<std::uint8_t, 1, keep>(how, plan);
   }
 }
 
 template <class Word>
-cudaError_t launch_swapped(cudaStream_t stream, const gather_plan& plan, unsigned alignment) {
-  if (alignment == 16) return launch_words<Word, 16 / sizeof(Word), swap_bytes>(stream, plan);
-  return launch_words<Word, 1, swap_bytes>(stream, plan);
+cudaError_t launch_swapped(kernel_launch& how, const gather_plan& plan, unsigned alignment) {
+  if (alignment == 16) return launch_words<Word, 16 / sizeof(Word), swap_bytes>(how, plan);
+  return launch_words<Word, 1, swap_bytes>(how, plan);
 }
 
 }  // namespace
 
-cudaError_t launch_raw(cudaStream_t stream, const gather_plan& plan) {
+cudaError_t launch_raw(kernel_launch& how, const gather_plan& plan) {
   const unsigned alignment = std::min(source_alignment(plan), target_alignment(plan));
-  if (!plan.swapped) return launch_kept(stream, plan, alignment);
+  if (!plan.swapped) return launch_kept(how, plan, alignment);
   switch (size_of(plan.from)) {
-    case 2: return launch_swapped<std::uint16_t>(stream, plan, alignment);
-    case 4: return launch_swapped<std::uint32_t>(stream, plan, alignment);
-    default: return launch_swapped<std::uint64_t>(stream, plan, alignment);
+    case 2: return launch_swapped<std::uint16_t>(how, plan, alignment);
+    case 4: return launch_swapped<std::uint32_t>(how, plan, alignment);
+    default: return launch_swapped<std::uint64_t>(how, plan, alignment);
   }
 }
 

@@ -3,9 +3,9 @@
 
 namespace penstock::gpu::cuda {
 
-cudaError_t launch_to_float(cudaStream_t stream, const gather_plan& plan) {
-  if (plan.to == type::float64) return launch_to<double>(stream, plan);
-  return launch_to<float>(stream, plan);
+cudaError_t launch_to_float(kernel_launch& how, const gather_plan& plan) {
+  if (plan.to == type::float64) return launch_to<double>(how, plan);
+  return launch_to<float>(how, plan);
 }
 
 }  // namespace penstock::gpu::cuda

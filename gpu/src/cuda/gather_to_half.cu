@@ -3,9 +3,9 @@
 
 namespace penstock::gpu::cuda {
 
-cudaError_t launch_to_half(cudaStream_t stream, const gather_plan& plan) {
-  if (plan.to == type::float16) return launch_to<float16_t>(stream, plan);
-  return launch_to<bfloat16_t>(stream, plan);
+cudaError_t launch_to_half(kernel_launch& how, const gather_plan& plan) {
+  if (plan.to == type::float16) return launch_to<float16_t>(how, plan);
+  return launch_to<bfloat16_t>(how, plan);
 }
 
 }  // namespace penstock::gpu::cuda

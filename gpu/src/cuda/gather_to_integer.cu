@@ -3,11 +3,11 @@
 
 namespace penstock::gpu::cuda {
 
-cudaError_t launch_to_integer(cudaStream_t stream, const gather_plan& plan) {
+cudaError_t launch_to_integer(kernel_launch& how, const gather_plan& plan) {
   switch (plan.to) {
-    case type::int32: return launch_to<std::int32_t>(stream, plan);
-    case type::int64: return launch_to<std::int64_t>(stream, plan);
-    default: return launch_to<std::uint8_t>(stream, plan);
+    case type::int32: return launch_to<std::int32_t>(how, plan);
+    case type::int64: return launch_to<std::int64_t>(how, plan);
+    default: return launch_to<std::uint8_t>(how, plan);
   }
 }
 

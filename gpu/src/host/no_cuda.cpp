@@ -39,4 +39,8 @@ void copy(stream_ref, void*, const void*, std::size_t) { refuse(); }
 void fill(stream_ref, void*, int, std::size_t) { refuse(); }
 void gather(stream_ref, const gather_plan&) { refuse(); }
 
+kernel_graphs* create_kernel_graphs() { refuse(); }
+void destroy(kernel_graphs*) noexcept {}
+void gather(stream_ref, const gather_plan&, kernel_graphs&) { refuse(); }
+
 }  // namespace penstock::gpu::cuda

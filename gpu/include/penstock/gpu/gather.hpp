@@ -2,6 +2,7 @@
 
 #include <penstock/gpu/permutation.hpp>
 #include <penstock/gpu/stream.hpp>
+#include <penstock/handle.hpp>
 #include <penstock/type.hpp>
 
 #include <cstddef>
@@ -55,5 +56,33 @@ void check_gather(type from, type to, gather_arithmetic arithmetic = {});
 void gather(stream_ref stream, const gather_source& source, const gather_target& target, std::uint64_t elements,
             const permutation& draw, std::uint64_t first_source, std::uint64_t first_target, std::uint64_t count,
             gather_arithmetic arithmetic = {});
+
+namespace cuda {
+struct kernel_graphs;  // of the kernels that were launched so far
+}
+struct kernel_graphs_traits {
+  using native_type = cuda::kernel_graphs*;
+  static native_type empty() noexcept { return nullptr; }
+  static void release(native_type) noexcept;
+};
+
+/// Gathers on one stream, for whoever works beside a consumer's stream: on CUDA each is launched as a graph of its one
+/// kernel. Kernels that are launched by themselves slow down the graphs that other streams replay at the same time: on
+/// an H100 with CUDA 13 a training step of 20 kernels takes 82 us then, 76 us beside such graphs, and 75 us alone.
+/// Not to be used by two threads at once.
+class gatherer {
+ public:
+  /// `stream` must outlive it.
+  explicit gatherer(stream_ref stream) noexcept : stream_(stream) {}
+  /// gather() on the stream, with what it throws; the seam is asked for "cudaGraphLaunch". A kernel of a kind (element
+  /// types, alignment) that was not launched before is prepared first, which takes memory of the driver's.
+  void operator()(const gather_source& source, const gather_target& target, std::uint64_t elements,
+                  const permutation& draw, std::uint64_t first_source, std::uint64_t first_target, std::uint64_t count,
+                  gather_arithmetic arithmetic = {});
+
+ private:
+  stream_ref stream_;
+  handle<kernel_graphs_traits> graphs_;
+};
 
 }  // namespace penstock::gpu

@@ -13,7 +13,7 @@ namespace penstock::gpu {
 /// caller's thread, before the call returns. Cheap to copy; does not own.
 ///
 /// Faults: a view made from a gpu::stream passes that stream's seam on. Each use asks it at fault_site::cuda_call under
-/// the CUDA call's name ("cudaMemcpyAsync", "cudaEventRecord", "cudaLaunchKernel"); what the host device does in place
+/// the CUDA call's name ("cudaMemcpyAsync", "cudaEventRecord", "cudaGraphLaunch"); what the host device does in place
 /// of a call asks under the same name.
 class stream_ref {
  public:
