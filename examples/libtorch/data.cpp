@@ -43,7 +43,8 @@ std::uint64_t largest_label(const std::vector<io::location>& where, double most)
   const auto source = pipeline::source{}.field("y", where, {.as = penstock::type::float64});
   auto labels = (pipeline::read(source) | pipeline::batch_options{.rows = 65536})
                     .build(penstock::gpu::device::host(), penstock::gpu::budget{});
-  if (!labels.plan().fields.front().row_shape.empty())
+  const auto& shape = labels.plan().fields.front().row_shape;  // [rows], or [rows, 1]
+  if (std::any_of(shape.begin(), shape.end(), [](std::uint64_t extent) { return extent != 1; }))
     throw std::invalid_argument(where.front().file.string() + ":" + where.front().dataset +
                                 ": a label is one number in each row; name another dataset");
   double largest = 0;

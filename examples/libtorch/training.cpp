@@ -52,7 +52,7 @@ pass_result train_epoch(torch::nn::Sequential& network, torch::optim::Optimizer&
     // of torch's stream. Here that is the end of this block.
     const ps::pipeline::shared_batch batch(run.next());
     const auto images = shape.images(tensor_of(batch, "x"));
-    const auto labels = tensor_of(batch, "y");
+    const auto labels = tensor_of(batch, "y").flatten();
     optimizer.zero_grad();
     const auto logits = network->forward(images);
     const auto loss = torch::nn::functional::cross_entropy(logits, labels);
@@ -77,7 +77,7 @@ pass_result evaluate(torch::nn::Sequential& network, ps::pipeline::epoch_range& 
   device_sums sums;
   for (std::uint64_t n = 0; n < batches; ++n) {
     const ps::pipeline::shared_batch batch(run.next());
-    const auto labels = tensor_of(batch, "y");
+    const auto labels = tensor_of(batch, "y").flatten();
     const auto logits = network->forward(shape.images(tensor_of(batch, "x")));
     sums.add(torch::nn::functional::cross_entropy(logits, labels), logits, labels);
   }

@@ -84,6 +84,15 @@ class libtorch(program_case):
         self.assert_one_line(done, "/y, row 10", "from 0 to 9")
         self.assert_one_line(self.train(path, *inputs, "--y", "/x", expect=2), "/x", "one number in each row")
 
+    def test_labels_may_be_a_column(self):
+        random = numpy.random.default_rng(1)
+        labels = random.integers(0, 4, 200)
+        path = self.write(x=random.random((200, 4, 4), dtype="f4"), line=labels, column=labels.reshape(200, 1))
+        how = ("--x", "/x", "--test-x", "/x", "--epochs", 1, "--device", "host")
+        line = self.results_of(path, *how, "--y", "/line", "--test-y", "/line")["epochs"][0]
+        column = self.results_of(path, *how, "--y", "/column", "--test-y", "/column")["epochs"][0]
+        self.assertAlmostEqual(line["test_loss"], column["test_loss"], delta=1e-4)
+
     def test_inputs_that_are_not_finite_end_the_training(self):
         x = numpy.zeros((200, 4, 4), "f4")
         x[150] = numpy.nan
