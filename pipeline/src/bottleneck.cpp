@@ -51,13 +51,13 @@ std::string of_decoding(const pipeline_report& r) {
                        at_work(readers));
   const double accounted = r.reading.read_seconds + r.reading.decode_seconds + r.reading.library_seconds;
   const double rest = readers.busy_seconds > 0 ? 1 - accounted / readers.busy_seconds : 0;
-  const std::string advice =
-      rest > much_rest ? fmt::format(
-                             ", {:.0f} % of which they wait for a chunk that another decodes, or copy rows out of one; "
-                             "smaller chunks of whole rows would help",
-                             100 * rest)
-                       : "; more processors would help";
-  return fmt::format("decoding: {:.2f} GB/s of rows out of {:.2f} GB/s of stored bytes, {}{}",
+  std::string advice = "more processors would help";
+  if (rest > much_rest)
+    advice = fmt::format(
+        "{:.0f} % of their time they wait for a chunk that another decodes, or copy rows out of one: smaller chunks of "
+        "whole rows would help",
+        100 * rest);
+  return fmt::format("decoding: {:.2f} GB/s of rows out of {:.2f} GB/s of stored bytes, {}; {}",
                      per_second(r.reading.decoded_bytes, r.seconds), stored, at_work(readers), advice);
 }
 
