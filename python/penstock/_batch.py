@@ -24,8 +24,8 @@ def stream_handle(stream: Any) -> int | None:
         return None
     if isinstance(stream, int) and not isinstance(stream, bool):
         return whole("stream", stream)
-    if hasattr(stream, "__cuda_stream__"):
-        protocol = stream.__cuda_stream__
+    protocol: Any = getattr(stream, "__cuda_stream__", None)
+    if protocol is not None:
         return int((protocol() if callable(protocol) else protocol)[1])
     for attribute in ("cuda_stream", "ptr", "handle"):
         if hasattr(stream, attribute):

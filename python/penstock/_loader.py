@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 from . import _core
 from ._batch import stream_handle
 from ._checks import whole
-from ._options import byte_count, seconds_of, share_of
+from ._options import byte_count, device_name, seconds_of, share_of
 from ._order import ORDERS, Order, Sequential
 from ._process import stream_loader
 from ._report import Plan, Report
@@ -33,8 +33,8 @@ class Loader:
     source          what to read
     batch_size      rows of a batch
     order           Sequential(), Shuffled(seed=...), Random(seed=...), Weighted(...) or Balanced(...)
-    device          "cuda:0", "cuda" (the one with the most free memory), "host", "auto" (a GPU where there is one), or
-                    a torch.device
+    device          "cuda:0", "cuda" (torch's current one, or else the one with the most free memory), "host", "auto" (as
+                    "cuda" where there is a GPU), or a torch.device
     device_memory, pinned_memory, host_memory
                     budgets: bytes, or "512MiB"
     last            what becomes of rows that do not fill a batch: "keep" them as a short batch, "drop" them, or "pad"
@@ -92,7 +92,7 @@ class Loader:
             "held": whole("held", held, 0),
             "threads": whole("threads", threads, 0),
             "block_bytes": byte_count("block_bytes", block_bytes),
-            "device": str(device),
+            "device": device_name(device),
             "device_memory": byte_count("device_memory", device_memory),
             "pinned_memory": byte_count("pinned_memory", pinned_memory),
             "host_memory": byte_count("host_memory", host_memory),

@@ -14,6 +14,16 @@ def byte_count(name: str, value: Any) -> int:
     return _core.parse_bytes(value) if isinstance(value, str) else whole(name, value)
 
 
+def device_name(device: Any) -> str:
+    """As the extension takes it. A GPU that is left open is torch's current one, where torch is imported and has any: there
+    its tensors are, and each process of several has one of its own."""
+    name = str(device)
+    torch = sys.modules.get("torch")
+    if name not in ("cuda", "auto") or torch is None or not (_core.has_cuda and torch.cuda.is_available()):
+        return name
+    return f"cuda:{torch.cuda.current_device() if torch.cuda.is_initialized() else 0}"
+
+
 def seconds_of(calibrate: bool | float) -> float:
     """For how many seconds blocks and slots are tried; 0: not at all. Raises TypeError, ValueError."""
     if isinstance(calibrate, bool):

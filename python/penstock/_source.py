@@ -199,7 +199,7 @@ def mixed(parts: Iterable[Source | tuple[Source, float]] | Mapping[Source, float
     if isinstance(parts, Source) or not isinstance(parts, Iterable):
         raise TypeError(f"what is mixed are several sources, with their ratios: [(source, 3), ...], not {parts!r}")
     all_parts: Iterable[Any] = parts.items() if isinstance(parts, Mapping) else parts
-    shares = [part if isinstance(part, tuple) and len(part) == 2 else (part, 1.0) for part in all_parts]
+    shares: list[tuple[Any, Any]] = [part if isinstance(part, tuple) and len(part) == 2 else (part, 1.0) for part in all_parts]
     rows = whole("rows", rows)
     if not shares:
         raise ValueError("a mix needs at least one source")

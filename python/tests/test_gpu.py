@@ -207,6 +207,14 @@ def test_a_mapped_field_reaches_the_gpu(on_gpu, source):
     assert torch.cat(found).tolist() == list(range(0, 2000, 2))
 
 
+def test_a_gpu_that_is_left_open_is_torch_s_current_one(make):
+    for ordinal in range(torch.cuda.device_count()):
+        with torch.cuda.device(ordinal):
+            for device in ("cuda", "auto", torch.device("cuda")):
+                batch = next(make(device=device).epoch(0))
+                assert batch.torch("x").device == torch.ones(1, device="cuda").device
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of forks beside threads
 def test_a_loader_that_is_made_in_a_forked_child_is_refused_by_name(on_gpu):
     next(on_gpu().epoch(0)).torch("x").sum().item()  # CUDA is in use

@@ -166,3 +166,13 @@ def test_a_stream_can_change_within_a_loop(make):
 def test_rows_on_a_gpu_are_no_numpy_arrays(make):
     with pytest.raises(TypeError, match="on cuda:0"):
         next(make(device="cuda:0").epoch(0)).numpy("x")
+
+
+def test_a_gpu_that_is_left_open_is_asked_of_torch(make, monkeypatch):
+    for name, answer in (("is_available", True), ("is_initialized", True), ("current_device", 97)):
+        monkeypatch.setattr(torch.cuda, name, lambda answer=answer: answer)
+    monkeypatch.setattr(ps._options._core, "has_cuda", True)  # 97 is a device that nobody has
+    for device in ("cuda", "auto", torch.device("cuda")):
+        with pytest.raises(ps.DeviceError, match="there is no device cuda:97"):
+            make(device=device)
+    assert make(device="cpu").device == "host"
