@@ -30,6 +30,8 @@ CUstream_st* create_stream(int ordinal, bool high_priority, fault_injector* faul
 void destroy(CUstream_st* stream) noexcept;
 void synchronize(stream_ref stream);
 
+void work_beside_captures(int ordinal);
+
 CUevent_st* create_event(int ordinal, event_use use, fault_injector* faults);
 void destroy(CUevent_st* event) noexcept;
 void record(CUevent_st* event, stream_ref stream);

@@ -26,6 +26,10 @@ stream::stream(gpu::device d, bool high_priority, fault_seam faults) : device_(d
 
 void event_traits::release(native_type native) noexcept { cuda::destroy(native); }
 
+void work_beside_captures(device d) {
+  if (d.is_cuda()) cuda::work_beside_captures(d.ordinal());
+}
+
 event::event(gpu::device d, event_use use, fault_seam faults) : device_(d), faults_(std::move(faults)) {
   if (d.is_cuda())
     native_.reset(cuda::create_event(d.ordinal(), use, faults_.get()));

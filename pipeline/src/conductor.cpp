@@ -138,6 +138,7 @@ void conductor::wait_for_users(std::span<const gpu::stream_ref> consumers) {
 void conductor::loop() {
   prctl(PR_SET_NAME, "penstock-device");
   prctl(PR_SET_TIMERSLACK, timer_slack_nanoseconds, 0, 0, 0);
+  gpu::work_beside_captures(on_.device());
   for (;;) {
     {
       std::unique_lock lock(mutex_);

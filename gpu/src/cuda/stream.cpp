@@ -22,6 +22,12 @@ void synchronize(stream_ref stream) {
   call("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(stream.native()); });
 }
 
+void work_beside_captures(int ordinal) {
+  const caller call(ordinal);
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  call("cudaThreadExchangeStreamCaptureMode", [&] { return cudaThreadExchangeStreamCaptureMode(&mode); });
+}
+
 CUevent_st* create_event(int ordinal, event_use use, fault_injector* faults) {
   const caller call(ordinal, faults);
   const unsigned flags = (use == event_use::waiting ? static_cast<unsigned>(cudaEventBlockingSync) : 0U) |

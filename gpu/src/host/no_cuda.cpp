@@ -21,6 +21,7 @@ int roomiest_device(int) { refuse(); }
 CUstream_st* create_stream(int, bool, fault_injector*) { refuse(); }
 void destroy(CUstream_st*) noexcept {}
 void synchronize(stream_ref) { refuse(); }
+void work_beside_captures(int) { refuse(); }
 
 CUevent_st* create_event(int, event_use, fault_injector*) { refuse(); }
 void destroy(CUevent_st*) noexcept {}

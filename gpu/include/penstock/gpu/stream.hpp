@@ -66,6 +66,12 @@ class stream {
   handle<stream_traits> native_;
 };
 
+/// For a thread that works on streams of its own beside a consumer's: while another thread captures a stream of its,
+/// what this thread asks of `d` neither fails nor ends the capture. (CUDA otherwise forbids some calls, a query of an
+/// event among them, to every thread of the process while one captures in the mode "global".) For as long as the thread
+/// lives.
+void work_beside_captures(device d);
+
 struct event_traits {
   using native_type = CUevent_st*;
   static native_type empty() noexcept { return nullptr; }
