@@ -1,14 +1,12 @@
 #include "elementwise.hpp"
-#include "offloaded_moments.hpp"
-#include "optimizer_step.hpp"
+#include "initial_weights.hpp"
+#include "parameter_updates.hpp"
 #include "score_rows.hpp"
 #include "stage_impl.hpp"
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <functional>
-#include <optional>
 #include <stdexcept>
 #include <type_traits>
 
@@ -30,7 +28,7 @@ class typed_stage final : public stage::impl {
     scale_ = at(stage_items::scale);
     plan_loss();
     if (needs_norm(o)) norm_sums_ = reinterpret_cast<double*>(at(stage_items::norm_sums));
-    bind_moments();
+    updates_.bind(s, o, *memory, network_, state);
     backend_ = make_backend<S>(s, o, workspaces(*memory));
     list_state();
     start();
@@ -61,7 +59,7 @@ class typed_stage final : public stage::impl {
 
   void step(const batch_rows& batch, double learning_rate) override {
     // Copies of offloaded moments are asked for one by one, so that one which fails is known.
-    if (accumulated_ || offloaded_) {
+    if (accumulated_ || updates_.offloads()) {
       pass(batch, true);
       return update(learning_rate);
     }
@@ -181,44 +179,11 @@ class typed_stage final : public stage::impl {
   }
 
   void optimize() {
-    if (offloaded_)
-      offloaded_->update(std::cref(optimize_));
-    else
-      optimize_(0, network_.parameters(), first_, second_);
+    updates_.run();
     torn = false;
   }
 
-  T* at(const char* name, gpu::memory_kind kind = gpu::memory_kind::device) const {
-    return reinterpret_cast<T*>(memory->at(kind, name).data());
-  }
-
-  void bind_moments() {
-    const std::size_t kept = moments(options.optimizer);
-    const auto kind = options.offload.optimizer ? gpu::memory_kind::pinned : gpu::memory_kind::device;
-    if (kept > 0) first_ = at(stage_items::first_moment, kind);
-    if (kept > 1) second_ = at(stage_items::second_moment, kind);
-    optimize_ = [this](std::size_t first, std::size_t count, T* m, T* v) {
-      S* const rounded = network_.rounded_data() != nullptr ? network_.rounded_data() + first : nullptr;
-      optimizer_step<S, T>(stream, options.optimizer, state,
-                           {count, network_.parameter_data() + first, network_.gradient_data() + first, m, v, rounded});
-    };
-    if (kept == 0 || !options.offload.optimizer) return;
-    std::vector<T*> arrays{first_};
-    if (kept > 1) arrays.push_back(second_);
-    offloaded_.emplace(stream, moment_pieces(options, network_.parameters()), std::move(arrays),
-                       at(stage_items::moment_ring));
-  }
-
-  void clear_moments() {
-    const std::size_t bytes = network_.parameters() * sizeof(T);
-    for (T* const each : {first_, second_}) {
-      if (each == nullptr) continue;
-      if (offloaded_)
-        std::memset(each, 0, bytes);
-      else
-        gpu::fill(stream, each, 0, bytes);
-    }
-  }
+  T* at(const char* name) const { return reinterpret_cast<T*>(memory->at(gpu::memory_kind::device, name).data()); }
 
   void round_parameters() {
     const auto work = [&] {
@@ -229,17 +194,12 @@ class typed_stage final : public stage::impl {
     stale_ = false;
   }
 
-  /// Writes value_of(i) for i < count through the staging memory.
+  /// Writes value_of(i) for i < count.
   template <class F>
   void put(T* to, std::size_t count, F value_of) {
-    T* const values = reinterpret_cast<T*>(staging.data());
-    const std::size_t most = staging.size() / sizeof(T);
-    for (std::size_t first = 0; first < count; first += most) {
-      const std::size_t piece = std::min(most, count - first);
-      for (std::size_t i = 0; i < piece; ++i) values[i] = value_of(first + i);
-      gpu::copy(stream, to + first, values, piece * sizeof(T));
-      stream.synchronize();
-    }
+    write_values(stream, staging, to, count, [&](std::size_t first, std::span<T> values) {
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = value_of(first + i);
+    });
   }
 
   void plan_loss() {
@@ -261,40 +221,19 @@ class typed_stage final : public stage::impl {
 
   void list_state() {
     list_parameters(network_, "model", network_.parameter_data(), items);
-    if (first_ != nullptr) list_parameters(network_, "optimizer/first_moment", first_, items);
-    if (second_ != nullptr) list_parameters(network_, "optimizer/second_moment", second_, items);
+    updates_.list(network_, items);
   }
 
   void start() {
-    clear_moments();
+    updates_.clear(stream);
     step_state initial;
     if (options.precision == precision::fp16) initial.progress.loss_scale = first_loss_scale;
     write(reinterpret_cast<std::byte*>(state), reinterpret_cast<const std::byte*>(&initial), sizeof initial);
-    initialise_weights();
+    write_initial_weights(stream, staging, network_, options.seed);
     gpu::fill(stream, sums.data(), 0, sums.size_bytes());
     if (!confusion.empty()) gpu::fill(stream, confusion.data(), 0, confusion.size_bytes());
     const std::size_t n = options.model.inputs;
     set_normalisation({std::vector<double>(n, 0.0), std::vector<double>(n, 1.0)});
-  }
-
-  void initialise_weights() {
-    const std::span<T> values(reinterpret_cast<T*>(staging.data()), staging.size() / sizeof(T));
-    T* to = network_.parameter_data();
-    for (std::size_t n = 0; n < network_.layers().size(); ++n) {
-      const layer<S>& l = *network_.layers()[n];
-      const auto shapes = l.parameters();
-      for (std::size_t number = 0; number < shapes.size(); ++number) {
-        std::size_t elements = 1;
-        for (const std::uint64_t extent : shapes[number].shape) elements *= extent;
-        for (std::size_t first = 0; first < elements; first += values.size()) {
-          const auto piece = values.first(std::min(values.size(), elements - first));
-          l.initial(number, options.seed, n, first, piece);
-          gpu::copy(stream, to + first, piece.data(), piece.size_bytes());
-          stream.synchronize();
-        }
-        to += elements;
-      }
-    }
   }
 
   network<S> network_;
@@ -303,10 +242,7 @@ class typed_stage final : public stage::impl {
   T* mean_ = nullptr;
   T* scale_ = nullptr;
   planned_loss<T> loss_;
-  T* first_ = nullptr;
-  T* second_ = nullptr;
-  typename offloaded_moments<T>::work optimize_;  // the optimizer on a range of the parameters
-  std::optional<offloaded_moments<T>> offloaded_;
+  parameter_updates<S> updates_;
   double* norm_sums_ = nullptr;
   bool accumulated_ = false;
   bool stale_ = true;  // parameters were set: their rounded copy is yet to follow
