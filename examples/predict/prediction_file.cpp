@@ -3,12 +3,18 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <limits>
 #include <utility>
 
 namespace examples {
 
 namespace ps = penstock;
+
+namespace {
+constexpr std::int32_t no_class = -1;
+}
 
 prediction_file::prediction_file(const std::string& file, std::string dataset, std::uint64_t rows, std::size_t columns,
                                  ps::type element, bool classes, const ps::train::class_labels& labels,
@@ -44,7 +50,7 @@ void prediction_file::write_none(std::uint64_t first_row, std::uint64_t count) {
       writer_.write_rows(dataset_, first_row + n, 1, std::as_bytes(std::span(row)));
   };
   if (classes_)
-    fill(std::int32_t{-1}, class_columns_);
+    fill(no_class, class_columns_);
   else if (element_ == ps::type::float64)
     fill(std::numeric_limits<double>::quiet_NaN(), columns_);
   else
@@ -58,14 +64,18 @@ void prediction_file::commit(std::uint64_t damaged_rows) {
 
 template <class T>
 void prediction_file::choose(std::size_t count, const T* values) {
+  const auto is_none = [](T value) { return std::isnan(value); };  // of a row that went beyond the type's range
   chosen_.resize(count * class_columns_);
   if (decision_ == ps::train::decision::yes_or_no) {
-    for (std::size_t n = 0; n < chosen_.size(); ++n) chosen_[n] = first_class_ + (values[n] > T(0) ? 1 : 0);
+    for (std::size_t n = 0; n < chosen_.size(); ++n)
+      chosen_[n] = is_none(values[n]) ? no_class : first_class_ + (values[n] > T(0) ? 1 : 0);
     return;
   }
   for (std::size_t row = 0; row < count; ++row) {
-    const T* const first = values + row * columns_;
-    chosen_[row] = first_class_ + static_cast<std::int32_t>(std::max_element(first, first + columns_) - first);
+    const T *const first = values + row * columns_, *const last = first + columns_;
+    chosen_[row] = std::any_of(first, last, is_none)
+                       ? no_class
+                       : first_class_ + static_cast<std::int32_t>(std::max_element(first, last) - first);
   }
 }
 

@@ -29,9 +29,10 @@ void progress_line::show(const penstock::train::epoch_progress& at, const std::f
   const double rows_per_second = here * static_cast<double>(rows_) / at.seconds;
   const double left = (static_cast<double>(epochs_ - at.epoch) - done) * static_cast<double>(rows_) / rows_per_second;
   const auto filled = std::min(bar_width, static_cast<std::size_t>(done * static_cast<double>(bar_width)));
-  fmt::print("\repoch {}/{} [{}{}] {:.0f} rows/s, {:.2f} GB/s, loss {:.4f}, {}, {:.0f} s left\033[K", at.epoch + 1,
-             epochs_, std::string(filled, '#'), std::string(bar_width - filled, ' '), rows_per_second,
-             rows_per_second * static_cast<double>(row_bytes_) / 1e9, at.training.loss(), memory(), left);
+  fmt::print("\repoch {}/{} [{}{}] {:.0f} rows/s, {:.2f} GB/s, {}{}, {:.0f} s left\033[K", at.epoch + 1, epochs_,
+             std::string(filled, '#'), std::string(bar_width - filled, ' '), rows_per_second,
+             rows_per_second * static_cast<double>(row_bytes_) / 1e9,
+             at.training.rows > 0 ? fmt::format("loss {:.4f}, ", at.training.loss()) : "", memory(), left);
   std::fflush(stdout);
 }
 

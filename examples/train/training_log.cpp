@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -47,6 +48,14 @@ std::vector<std::string> cells_of(const std::string& line) {
     else
       cells.back() += c;
   return cells;
+}
+
+/// JSON has no name for NaN and infinity; readers of CSV know nan and inf.
+std::string cell_of(const json& value) {
+  if (value.is_null()) return "";
+  if (value.is_string()) return value.get<std::string>();
+  const bool special = value.is_number_float() && !std::isfinite(value.get<double>());
+  return special ? fmt::format("{}", value.get<double>()) : value.dump();
 }
 
 bool is_there(const std::string& file) {
@@ -142,7 +151,7 @@ std::string training_log::line_of(const json& values) const {
     if (!csv_ && values.contains(column)) cells.push_back(fmt::format("\"{}\":{}", column, values.at(column).dump()));
     if (!csv_) continue;
     const json value = values.value(column, json());
-    cells.push_back(value.is_null() ? "" : value.is_string() ? value.get<std::string>() : value.dump());
+    cells.push_back(cell_of(value));
   }
   return csv_ ? fmt::format("{}\n", fmt::join(cells, ",")) : fmt::format("{{{}}}\n", fmt::join(cells, ","));
 }

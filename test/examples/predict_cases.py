@@ -38,6 +38,21 @@ class predict(program_case):
             self.assertEqual(written["a/class"].dtype, "i4")
             numpy.testing.assert_array_equal(written["a/class"][:], probabilities.argmax(1))
 
+    def test_a_row_beyond_the_range_of_its_type_has_no_class(self):
+        path, out = self.make_rows(rows=500), self.folder / "out.h5"
+        with h5py.File(path, "a") as file:
+            file["large"] = file["x"][:]
+            file["large"][7] = numpy.where(numpy.arange(file["x"].shape[1]) % 2, 3e38, -3e38)
+            file["two"] = (file["label"][:][:, None] > numpy.array([2, 5])).astype("u1")
+        for more in (), ("--y", "/two", "--loss", "binary"):
+            checkpoint = self.trained(path, "--no-normalise", *more)
+            self.run_program("penstock-predict", checkpoint, path, "--x", "/large", "-o", out)
+            values = h5py.File(out)["prediction"][:]
+            self.assertTrue(numpy.isnan(values[7]).all() and numpy.isfinite(numpy.delete(values, 7, 0)).all())
+            self.run_program("penstock-predict", checkpoint, path, "--x", "/large", "-o", out, "--classes")
+            classes = h5py.File(out)["prediction"][:]
+            self.assertTrue((classes[7] == -1).all() and (numpy.delete(classes, 7, 0) >= 0).all())
+
     def test_several_yes_and_no_of_a_row_are_several_classes(self):
         path, out = self.make_rows(rows=600), self.folder / "out.h5"
         with h5py.File(path, "a") as file:

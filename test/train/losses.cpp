@@ -203,6 +203,35 @@ BOOST_AUTO_TEST_CASE(the_confusion_of_one_sigmoid_has_two_classes) {
   BOOST_TEST(s.stage.confusion().counts == (std::vector<std::uint64_t>{2, 1, 0, 1}), boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(outputs_that_are_no_numbers_predict_nothing) {
+  const double infinite = std::numeric_limits<double>::infinity();
+  const std::vector<double> x{3, 1, 0, not_a_number, not_a_number, not_a_number, 0, not_a_number, 1, infinite, 0, 0};
+  const std::vector<std::int32_t> labels{0, 0, 2, 0};
+  auto s = pass_through<double>({.top_k = 3, .confusion = true, .rows = 4, .non_finite = train::non_finite::skip}, 3);
+  s.stage.evaluate(x.data(), labels.data(), 4, 4);
+  const train::metrics found = s.stage.progress().running;
+  BOOST_TEST(found.rows == 4u);
+  BOOST_TEST(found.correct == 1u);
+  BOOST_TEST(found.in_top_k == 1u);
+  BOOST_TEST(s.stage.confusion().counts == (std::vector<std::uint64_t>{1, 0, 0, 0, 0, 0, 0, 0, 0}),
+             boost::test_tools::per_element());
+
+  const std::vector<double> said{not_a_number, -1};
+  const std::vector<std::int32_t> no{0, 0};
+  auto yes_no = pass_through<double>(
+      {.loss = train::binary_cross_entropy{}, .confusion = true, .rows = 2, .non_finite = train::non_finite::skip}, 1);
+  yes_no.stage.evaluate(said.data(), no.data(), 2, 2);
+  BOOST_TEST(yes_no.stage.progress().running.correct == 1u);
+  BOOST_TEST(yes_no.stage.confusion().counts == (std::vector<std::uint64_t>{1, 0, 0, 0}),
+             boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(metrics_of_nothing_are_no_numbers) {
+  const train::metrics none;
+  for (const double value : {none.loss(), none.accuracy(), none.top_k_accuracy(), none.rmse()})
+    BOOST_TEST(std::isnan(value));
+}
+
 BOOST_AUTO_TEST_CASE(targets_and_weights_at_fault_are_named_and_change_nothing) {
   struct fault {
     train::loss_options loss;

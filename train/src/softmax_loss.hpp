@@ -55,7 +55,8 @@ struct softmax_loss {
     row_score<T> score;
     score.loss = factors.weight * (share * log(sum) - linear);
     score.weight = factors.weight * (target.values == nullptr ? weight_of(class_of(target)) : T(1));
-    score.hits = compare(lanes, z, label_of(lanes, target), factors.gradient == T(0));
+    const bool predicts = score.loss == score.loss;  // a NaN among the outputs predicts nothing
+    score.hits = compare(lanes, z, label_of(lanes, target), predicts, factors.gradient == T(0));
     if (factors.gradient == T(0)) return score;
     lanes.join();
     const T scale = T(1) / sum;
@@ -96,9 +97,12 @@ struct softmax_loss {
     return lanes.smallest(first);
   }
 
-  /// Where the label stands among the outputs; of equal ones the first class is ahead.
+  /// Where the label stands among the outputs; of equal ones the first class is ahead, and none is where there is a
+  /// NaN.
   template <class Lanes>
-  PENSTOCK_HOST_DEVICE std::uint32_t compare(Lanes lanes, const S* z, std::size_t label, bool evaluated) const {
+  PENSTOCK_HOST_DEVICE std::uint32_t compare(Lanes lanes, const S* z, std::size_t label, bool predicts,
+                                             bool evaluated) const {
+    if (!predicts) return hit_counted;
     const T own = static_cast<T>(z[label]);
     std::size_t ahead = 0;
     for (std::size_t c = lanes.index(); c < width; c += lanes.count()) {

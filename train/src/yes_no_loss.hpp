@@ -35,12 +35,14 @@ struct yes_no_loss {
   template <class Lanes>
   PENSTOCK_HOST_DEVICE row_score<T> operator()(Lanes lanes, S* z, const row_target<T>& target,
                                                const row_factors<T>& factors) const {
-    if (confusion != nullptr && factors.gradient == T(0) && lanes.index() == 0)
-      lanes.add_one(confusion[(wanted(target, 0) >= T(0.5) ? 2 : 0) + (static_cast<T>(z[0]) > T(0) ? 1 : 0)]);
+    const T first = static_cast<T>(z[0]);
+    const bool predicts = first == first;  // a NaN is neither yes nor no
+    if (confusion != nullptr && factors.gradient == T(0) && predicts && lanes.index() == 0)
+      lanes.add_one(confusion[(wanted(target, 0) >= T(0.5) ? 2 : 0) + (first > T(0) ? 1 : 0)]);
     return mean_over_outputs(lanes, width, z, factors, [&](T x, std::size_t c) {
       const T y = wanted(target, c);
       output_score<T> score = of(x, y);
-      score.missed = (x > T(0)) != (y >= T(0.5));
+      score.missed = x != x || (x > T(0)) != (y >= T(0.5));
       return score;
     });
   }
