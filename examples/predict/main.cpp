@@ -1,5 +1,6 @@
 // Streams HDF5 datasets of any size through a trained model, and writes its predictions to HDF5 as they come.
 
+#include "../common/numbers.hpp"
 #include "../common/program.hpp"
 #include "../common/signals.hpp"
 #include "options.hpp"
@@ -60,6 +61,7 @@ void mark_damaged(const ps::pipeline::pipeline_report& report, examples::predict
 void predict(const examples::predict_options& o, examples::stop_on_signal& signals) {
   const std::vector<ps::io::location> x = in_all_files(o, o.x);
   const std::vector<ps::io::location> x2 = o.x2.empty() ? std::vector<ps::io::location>{} : in_all_files(o, o.x2);
+  for (const auto* dataset : {&x, &x2}) examples::require_numbers(*dataset, "a model takes numbers");
   std::vector<std::filesystem::path> inputs{o.checkpoint};
   for (const auto* dataset : {&x, &x2})
     for (const auto& each : *dataset) inputs.push_back(each.file);

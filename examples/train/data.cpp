@@ -1,5 +1,7 @@
 #include "data.hpp"
 
+#include "../common/numbers.hpp"
+#include "data_checks.hpp"
 #include "values.hpp"
 
 #include <penstock/io/error.hpp>
@@ -88,24 +90,12 @@ std::size_t values_of_a_row(const std::vector<io::location>& dataset) {
   return reader.row_bytes() / penstock::size_of(reader.element().element);
 }
 
-/// What a model takes in: numbers, at least one in a row.
-void check_inputs(const std::vector<io::location>& x) {
-  if (x.empty()) return;
-  const io::row_reader reader(x);
-  const io::error_context where{.file = x.front().file.string(), .dataset = x.front().dataset};
-  if (!reader.class_names().empty())
-    throw io::error("it holds texts, and a model takes numbers; texts are good for labels (--y)", where);
-  if (reader.row_bytes() == 0 && reader.rows() > 0)
-    throw io::error("its rows hold no value, and a model needs at least one input; name another dataset", where);
-}
-
 /// A label, or a value for each output: what the loss takes, and how the rows are stored.
 bool are_labels(const train_options& o, const std::vector<io::location>& y) {
   if (train::classes_of(loss_of(o), 2) == 0 || o.one_hot) return false;
   if (o.loss == "softmax") return true;
   const io::row_reader reader(y);
-  const bool texts = !reader.class_names().empty() || reader.element().numpy.starts_with("|S");
-  return texts || (values_of_a_row(y) == 1 && !penstock::is_floating(reader.element().element));
+  return holds_texts(reader) || (values_of_a_row(y) == 1 && !penstock::is_floating(reader.element().element));
 }
 
 /// Which rows of the files a selection takes; empty where there is none.
@@ -185,9 +175,21 @@ pipeline::host_transform weights_and_mask(const std::string& mask) {
   });
 }
 
+/// Rows count alike where those of the other set have weights.
+pipeline::host_transform equal_weights() {
+  const pipeline::transform_options options{.name = "equal weights",
+                                            .outputs = {{.name = "weight", .element = penstock::type::float32}}};
+  return pipeline::transform_host(
+      options, [](const pipeline::block& block) { std::fill_n(block.output<float>("weight"), block.rows(), 1.0F); });
+}
+
 }  // namespace
 
 bool skips_damaged(const train_options& o) { return o.damaged.policy == pipeline::damage_policy::skip; }
+
+bool have_weights(const training_data& data) {
+  return !data.training.weights.empty() || (data.testing && !data.testing->weights.empty());
+}
 
 training_data find_data(const train_options& o) {
   const io::file first(io::datasets(o.files.front(), "/").front().file);
@@ -195,13 +197,14 @@ training_data find_data(const train_options& o) {
   data.training.x = in_all_files(o, or_default(o.x, first, {"/train/images", "/x"}, "--x"));
   data.training.y = in_all_files(o, or_default(o.y, first, {"/train/labels", "/label"}, "--y"));
   data.training.x2 = in_all_files(o, o.x2);
-  check_inputs(data.training.x);
-  check_inputs(data.training.x2);
   data.training.weights = in_all_files(o, o.weights);
+  if (o.validation == 0 && !o.validation_group.empty())
+    throw std::invalid_argument("--validation-group is for the rows that --validation keeps back; name their share");
   if (o.validation > 0)
     split_off_validation(o, data);
   else
     find_test_set(o, first, data);
+  check_inputs(data);
   data.class_weights = o.class_weights;
   if (are_labels(o, data.training.y)) {
     look_at_labels(o, data);
@@ -209,25 +212,9 @@ training_data find_data(const train_options& o) {
   }
   data.targets = train::target::values;
   data.outputs = values_of_a_row(data.training.y);
+  check_values(o, data);
   if (o.balanced_classes) throw std::invalid_argument("--class-weights balanced counts labels, and there are none");
   return data;
-}
-
-void check_evaluation(const train_options& o, const training_data& data) {
-  const bool accuracy = o.stop.watched == train::quantity::accuracy;
-  const char* const option = o.confusion                  ? "--confusion"
-                             : o.stop.patience > 0        ? "--patience"
-                             : o.keep_best                ? "--keep-best"
-                             : !o.best_checkpoint.empty() ? "--best-checkpoint"
-                             : accuracy                   ? "--watch"
-                                                          : nullptr;
-  if (option != nullptr && !data.testing)
-    throw std::invalid_argument(
-        fmt::format("{} needs rows to evaluate on: name a test set with --test-x and --test-y, or keep a --validation "
-                    "share of the training rows",
-                    option));
-  if (accuracy && train::classes_of(loss_of(o), data.outputs) == 0)
-    throw std::invalid_argument(fmt::format("--watch accuracy is for classes, and --loss {} is of values", o.loss));
 }
 
 std::vector<std::filesystem::path> inputs_of(const training_data& data) {
@@ -264,6 +251,8 @@ pipeline::description describe_rows(const labelled_rows& rows, const training_da
       description = std::move(description) | std::move(*codes);
   if (skips_damaged(o) && !rows.weights.empty())
     description = std::move(description) | weights_and_mask(o.damaged.mask);
+  if (&rows == &data.training && !skips_damaged(o) && rows.weights.empty() && have_weights(data))
+    description = std::move(description) | equal_weights();
   return &rows == &data.training && !o.trace.empty() ? std::move(description) | pipeline::traced() : description;
 }
 

@@ -39,15 +39,15 @@ struct training_data {
 /// with one pass over them. Throws io::error, std::invalid_argument.
 training_data find_data(const train_options& o);
 
-/// Refuses options that need rows to evaluate on where there are none, or classes where there are values.
-void check_evaluation(const train_options& o, const training_data& data);
-
 /// The files that the data are read from.
 std::vector<std::filesystem::path> inputs_of(const training_data& data);
 
 /// The order of the options with a pool that suits small budgets, unless they name one: four runs of rows that are
 /// stored together, two megabytes at least. A function of the files alone, so that the order is too.
 penstock::pipeline::shuffled order_of(const training_data& data, const train_options& o);
+
+/// Whether rows of a set have weights.
+bool have_weights(const training_data& data);
 
 /// Whether rows that are damaged in their files are left out. Their mask is the rows' weights then.
 bool skips_damaged(const train_options& o);

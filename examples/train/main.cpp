@@ -2,6 +2,7 @@
 
 #include "../common/program.hpp"
 #include "../common/signals.hpp"
+#include "data_checks.hpp"
 #include "outputs.hpp"
 #include "results.hpp"
 #include "training_program.hpp"

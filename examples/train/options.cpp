@@ -188,10 +188,11 @@ void add_result_options(CLI::App& app, train_options& o) {
          "What tells a better epoch: loss or accuracy of the test set")
       ->check(CLI::IsMember({"loss", "accuracy"}))
       ->default_str("loss");
-  app.add_option("--log", o.log,
-                 "Write a line for each epoch to this file, .jsonl or .csv; a resumed run adds its own");
+  auto* const log = app.add_option(
+      "--log", o.log, "Write a line for each epoch to this file, .jsonl or .csv; a resumed run adds its own");
   app.add_option("--log-steps", o.log_steps,
-                 "Also a line after every so many steps, for which the device is waited for");
+                 "Also a line after every so many steps, for which the device is waited for")
+      ->needs(log);
   app.add_option("--plot", o.plot, "Draw loss and accuracy against the epoch, .svg or .png; needs gnuplot");
   app.add_option("--trace", o.trace, "Write what blocks of the training rows went through to this file, for Perfetto");
   app.add_flag("--plan", o.plan_only, "Show the memory plan, and end");

@@ -54,7 +54,10 @@ std::optional<penstock::pipeline::opened> open_testing(const train_options& o, c
   auto testing = open_rows(*data.testing, data, batch_rows, o);
   if (testing.rows() == 0)
     throw penstock::io::error(
-        fmt::format("there are no rows in the {} set", data.testing_name),
+        fmt::format("there are no rows in the {} set{}", data.testing_name,
+                    !data.testing->only           ? ""
+                    : data.testing->group.empty() ? "; keep a larger --validation share"
+                                                  : "; keep a larger --validation share, or groups of fewer rows"),
         {.file = data.testing->x.front().file.string(), .dataset = data.testing->x.front().dataset});
   return testing;
 }
@@ -97,9 +100,9 @@ train::trainer_options trainer_of(const train_options& o, std::size_t inputs, co
           .accumulate = o.accumulate,
           .schedule = schedule,
           .x2 = data.training.x2.empty() ? "" : "x2",
-          .weight = data.training.weights.empty() ? ""
-                    : skips_damaged(o)            ? o.damaged.mask
-                                                  : "weight",
+          .weight = !have_weights(data) ? ""
+                    : skips_damaged(o)  ? o.damaged.mask
+                                        : "weight",
           .stored_weight = data.training.weights.empty() ? "" : "weight",
           .class_names = data.training.labels.names,
           .stop = o.stop,

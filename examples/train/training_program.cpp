@@ -72,7 +72,11 @@ void training_program::prepare(std::stop_token stop) {
   if (!difference.empty()) fmt::print("not to the bits of a run without a stop: {}\n", difference);
   prepared_ = true;
   open_log(true);
-  if (!run_.testing) return;
+  if (!run_.testing) {
+    if (is_done())
+      fmt::print("no epoch is left to train, and there are no rows to evaluate on: see --test-x and --validation\n");
+    return;
+  }
   // The run was stopped between an epoch and its evaluation.
   if (at.next_batch == 0 && at.judged.epochs < at.epoch && at.last.rows > 0) {
     const train::progress now = trainer_.stage().progress();

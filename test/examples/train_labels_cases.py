@@ -1,5 +1,6 @@
 """penstock-train: labels of every kind, weights of rows and classes, a validation part, what is counted."""
 
+import csv
 import json
 import re
 
@@ -139,6 +140,76 @@ class train_labels(program_case):
         self.assert_one_line(self.train(path, *masked, expect=1)[0], "/masked_label", "row 0")
         self.assertGreater(self.train(path, *masked, "--weights", "/weight", "--test-weights", "/weight")[1]["test_accuracy"], 0.9)
 
+    def test_rows_that_are_no_numbers_are_neither_learned_nor_right(self):
+        path, x, label = self.make_classes()
+        x[:100] = numpy.nan
+        with h5py.File(path, "a") as file:
+            file["some"], file["none"] = x, numpy.full_like(x, numpy.nan)
+        rows = ("--x", "/some", "--test-x", "/some", "--test-y", "/label", "--skip-non-finite", "--confusion")
+        log = self.folder / "log.csv"
+        done, found = self.train(path, *rows, "--log", log, "--run-rows", 50, "--pool-rows", 50)
+        self.assertEqual(numpy.sum(found["confusion"]["counts"]), len(x) - 100)
+        right = numpy.trace(found["confusion"]["counts"])
+        self.assertAlmostEqual(found["test_accuracy"], right / len(x), places=6)
+        self.assertGreater(right, 0.8 * len(x))
+        self.assertIsNone(found["epochs"][0]["test_loss"])
+        with log.open(newline="") as lines:
+            self.assertTrue(numpy.isnan(float(list(csv.DictReader(lines))[0]["test_loss"])))
+        done, found = self.train(path, "--x", "/none", "--no-normalise", "--skip-non-finite", "--log", log)
+        self.assertIn("loss nan, train accuracy nan", done.stdout)
+        self.assertIsNone(found["epochs"][-1]["train_accuracy"])
+
+    def test_names_of_any_text_have_a_line_each_in_the_table(self):
+        path, x, label = self.make_classes()
+        odd = ["a\nb", "c\td", 'e "f", g', "h"]
+        with h5py.File(path, "a") as file:
+            file["odd"] = [odd[n] for n in label]
+        done, found = self.train(path, "--y", "/odd", "--validation", 0.3, "--confusion")
+        self.assertEqual(found["confusion"]["classes"], odd)
+        table = done.stdout[done.stdout.index("\nclass ") :].split("\n")[2:6]
+        self.assertEqual([line[:8].rstrip() for line in table], ["a b", "c d", 'e "f", g', "h"])
+
+    def test_texts_name_classes_and_are_no_values(self):
+        path, x, label = self.make_classes()
+        with h5py.File(path, "a") as file:
+            file["same"] = ["solo"] * len(label)
+        for y, more, expected in ("/same", (), ["solo", "1"]), ("/text", ("--classes", 6), ["Birne", "apple", "fig", "zebra", "4", "5"]):
+            found = self.train(path, "--y", y, *more, "--validation", 0.2, "--confusion")[1]
+            self.assertEqual(found["confusion"]["classes"], expected)
+        for y, how in ("/text", ("--loss", "mse")), ("/fixed", ("--loss", "huber")), ("/text", ("--one-hot",)):
+            self.assert_one_line(self.train(path, "--y", y, *how, expect=1)[0], f"data.h5:{y}", "texts", how[-1])
+        with h5py.File(path, "a") as file:
+            file["column"] = x[:, 0]
+        test = ("--x", "/column", "--test-x", "/column", "--test-y", "/label")
+        for more in ("--weights", "/text"), ("--test-weights", "/text"), ("--test-x", "/text"), ("--x", "/text"), \
+                ("--loss", "mse", "--y", "/column", "--test-y", "/text"):  # fmt: skip
+            given = [part for pair in zip(test[::2], test[1::2]) if pair[0] not in more for part in pair]
+            self.assert_one_line(self.train(path, *given, *more, expect=1)[0], "data.h5:/text", "texts", "numbers")
+        checkpoint, out = self.folder / "c.h5", self.folder / "out.h5"
+        self.train(path, *test, "--checkpoint", checkpoint)
+        done = self.run_program("penstock-predict", checkpoint, path, "--x", "/text", "-o", out, expect=1)
+        self.assert_one_line(done, "data.h5:/text", "texts")
+
+    def test_rows_of_a_test_set_weigh_what_they_are_given(self):
+        path, x, label = self.make_classes()
+        weight = numpy.random.default_rng(2).integers(0, 4, len(x)).astype("f4")
+        with h5py.File(path, "a") as file:
+            file["weight"] = weight
+            file["noise"] = numpy.random.default_rng(8).permutation(x)
+        checkpoint, out = self.folder / "c.h5", self.folder / "out.h5"
+        test = ("--test-x", "/noise", "--test-y", "/label", "--checkpoint", checkpoint)
+        plain = self.train(path, *test)[1]
+        for more in ("--test-weights", "/weight"), ("--test-weights", "/weight", "--damaged", "skip"):
+            found = self.train(path, *test, *more)[1]
+            self.run_program("penstock-predict", checkpoint, path, "--x", "/noise", "-o", out)
+            with h5py.File(out) as file:
+                p = file["prediction"][:].astype("f8")
+            loss = -numpy.log(p[numpy.arange(len(x)), label])
+            self.assertAlmostEqual(found["epochs"][-1]["test_loss"], (weight * loss).sum() / weight.sum(), places=4)
+            self.assertAlmostEqual(found["test_accuracy"], (p.argmax(1) == label)[weight > 0].mean(), places=6)
+            self.assertEqual(found["epochs"][-1]["loss"], plain["epochs"][-1]["loss"])
+        self.train(path, *test, "--resume", epochs=4)  # what they weigh is none of the training rows' business
+
     def test_a_set_of_which_no_row_counts_is_no_set(self):
         path, x, label = self.make_classes()
         with h5py.File(path, "a") as file:
@@ -209,6 +280,8 @@ class train_labels(program_case):
         self.assert_one_line(self.train(path, "--validation", 2, expect=2)[0], "--validation")
         done = self.train(path, "--validation", 0.2, "--test-x", "/x", "--test-y", "/label", expect=2)[0]
         self.assert_one_line(done, "--validation", "--test-x")
+        done = self.train(path, "--validation-group", "/group", expect=2)[0]
+        self.assert_one_line(done, "--validation-group", "--validation keeps back")
         done = self.train(path, "--validation", 1e-9, expect=1)[0]
         self.assert_one_line(done, "no rows in the validation set")
 

@@ -162,6 +162,7 @@ class train_logs(program_case):
             done = self.run_program("penstock-train", path, *option, expect=2)
             self.assert_one_line(done, option[0], "--test-x")
         self.assert_one_line(self.run_program("penstock-train", path, "--keep-best", expect=2), "--checkpoint")
+        self.assert_one_line(self.run_program("penstock-train", path, "--log-steps", 10, expect=2), "--log-steps", "--log")
 
     def test_a_run_that_is_stopped_goes_on_with_its_log(self):
         path, state, log, whole = (self.folder / name for name in ("data.h5", "c.h5", "log.csv", "whole.csv"))

@@ -24,10 +24,13 @@ std::string stored_in(const pipeline::pipeline& data, const std::string& field) 
   return first == last ? first : fmt::format("{} to {}", first, last);
 }
 
-/// The field that holds the rows' weights as they are stored; empty where all are 1, or a mask of damaged rows alone.
+/// The field that holds the rows' weights as they are stored; empty where there is none, as where all are 1, a mask of
+/// damaged rows, or made by a transform alone.
 std::string stored_weight(const pipeline::pipeline& data, const trainer_options& options) {
   if (!options.stored_weight.empty()) return options.stored_weight;
-  return options.weight == data.plan().damage_mask ? "" : options.weight;
+  const bool stored = !options.weight.empty() && options.weight != data.plan().damage_mask && data.rows() > 0 &&
+                      data.place_of(options.weight, 0);
+  return stored ? options.weight : "";
 }
 
 }  // namespace

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <penstock/io/error.hpp>
+#include <penstock/io/location.hpp>
+#include <penstock/io/row_reader.hpp>
+
+#include <string>
+#include <vector>
+
+namespace examples {
+
+inline bool holds_texts(const penstock::io::row_reader& reader) {
+  return !reader.class_names().empty() || reader.element().numpy.starts_with("|S");
+}
+
+/// Refuses texts where numbers are meant: the codes that io gives for them would be taken for values. `why` says who
+/// takes numbers. Throws io::error.
+inline void require_numbers(const std::vector<penstock::io::location>& dataset, const std::string& why) {
+  if (dataset.empty() || !holds_texts(penstock::io::row_reader(dataset))) return;
+  throw penstock::io::error("it holds texts, and " + why,
+                            {.file = dataset.front().file.string(), .dataset = dataset.front().dataset});
+}
+
+}  // namespace examples
