@@ -90,11 +90,10 @@ class Run:
     def _next(self, epoch: int, at: int) -> BatchHandle:
         self._let_go()
         self._core_at = None  # until a batch is in hand: an error ends the run, and Ctrl-C may lose what was taken
-        handle = _patiently(self.core.next, self._core_epoch)
-        if handle is None or (handle.epoch, handle.index) != (self._core_epoch, at):
-            handle = None
+        handle = _patiently(self.core.next, self._core_epoch, at)
+        if handle is None:
             self._start(epoch, at)
-            handle = _patiently(self.core.next, self._core_epoch)
+            handle = _patiently(self.core.next, epoch, at)
         assert handle is not None
         return handle
 

@@ -44,11 +44,7 @@ CUstream_st* native_stream(std::uintptr_t handle) noexcept {
 }
 
 batch_handle::batch_handle(pipeline::batch rows)
-    : epoch_(rows.epoch()),
-      index_(rows.index()),
-      rows_(rows.rows()),
-      valid_rows_(rows.valid_rows()),
-      has_mask_(rows.mask() != nullptr) {
+    : index_(rows.index()), rows_(rows.rows()), valid_rows_(rows.valid_rows()), has_mask_(rows.mask() != nullptr) {
   share_ = pipeline::shared_batch(shared(std::move(rows)));
 }
 
@@ -88,7 +84,6 @@ nb::object batch_handle::capsule(const std::optional<std::string>& field, std::o
 
 void bind_batch(nb::module_& m) {
   nb::class_<batch_handle>(m, "BatchHandle")
-      .def_prop_ro("epoch", &batch_handle::epoch)
       .def_prop_ro("index", &batch_handle::index)
       .def_prop_ro("rows", &batch_handle::rows)
       .def_prop_ro("valid_rows", &batch_handle::valid_rows)

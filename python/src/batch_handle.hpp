@@ -21,7 +21,6 @@ class batch_handle {
  public:
   explicit batch_handle(pipeline::batch rows);
 
-  std::uint64_t epoch() const noexcept { return epoch_; }  ///< by the number that the run has for it
   std::uint64_t index() const noexcept { return index_; }
   std::size_t rows() const noexcept { return rows_; }
   std::size_t valid_rows() const noexcept { return valid_rows_; }
@@ -45,7 +44,7 @@ class batch_handle {
   gpu::stream_ref stream_of(std::uintptr_t handle) const;
 
   pipeline::shared_batch share_;
-  std::uint64_t epoch_, index_;
+  std::uint64_t index_;
   std::size_t rows_, valid_rows_;
   bool has_mask_;
 };

@@ -64,7 +64,7 @@ void bind_loader(nb::module_& m) {
           nb::arg("source"), nb::arg("maps"), nb::arg("order"), nb::arg("options"))
       .def("refuse_caller", &stream_loader::refuse_caller)
       .def("begin", &stream_loader::begin, nb::arg("epoch"), nb::arg("batch"), nb::arg("stream").none())
-      .def("next", &stream_loader::next, nb::arg("epoch"))
+      .def("next", &stream_loader::next, nb::arg("epoch"), nb::arg("index"))
       .def("close", &stream_loader::close)
       .def("plan",
            [](const stream_loader& l) {

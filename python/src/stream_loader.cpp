@@ -145,7 +145,7 @@ void stream_loader::begin_run(std::uint64_t epoch, std::uint64_t batch, std::opt
       std::make_unique<pipeline::epoch_range>(pipeline_->epochs(epoch, epochs_of_run(pipe.rows()), std::move(options)));
 }
 
-std::optional<batch_handle> stream_loader::next(std::uint64_t epoch) {
+std::optional<batch_handle> stream_loader::next(std::uint64_t epoch, std::uint64_t index) {
   refuse_caller();
   maps_.ahead().ask(epoch);
   const without_gil unlocked;
@@ -153,7 +153,7 @@ std::optional<batch_handle> stream_loader::next(std::uint64_t epoch) {
   built();
   if (!range_) return std::nullopt;
   pipeline::batch batch = range_->next();
-  if (!batch) return std::nullopt;
+  if (!batch || batch.epoch() != epoch || batch.index() != index) return std::nullopt;
   return batch_handle(std::move(batch));
 }
 

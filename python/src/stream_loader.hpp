@@ -33,8 +33,9 @@ class stream_loader {
   /// Where a run stands whose next batch is this one; the other way round.
   std::string state(std::uint64_t epoch, std::uint64_t batch) const;
   std::pair<std::uint64_t, std::uint64_t> resume_at(const std::string& state) const;
-  /// The next batch, for a loop over this epoch, by its number in the run; none at the end of the run.
-  std::optional<batch_handle> next(std::uint64_t epoch);
+  /// The next batch, where it is this one, by its epoch's number in the run; none where it is another, which is passed
+  /// over, or the run has ended.
+  std::optional<batch_handle> next(std::uint64_t epoch, std::uint64_t index);
   /// Stops the run and frees all memory that no array holds. Can be called twice.
   void close();
 

@@ -223,8 +223,8 @@ def test_a_batch_that_ctrl_c_lost_comes_again(make, labels_of):
         def __getattr__(self, name):
             return getattr(self._of, name)
 
-        def next(self, epoch):
-            lost = self._of.next(epoch)
+        def next(self, *at):
+            lost = self._of.next(*at)
             if not self.interrupted:
                 self.interrupted = True
                 raise KeyboardInterrupt
