@@ -138,7 +138,6 @@ void conductor::wait_for_users(std::span<const gpu::stream_ref> consumers) {
 void conductor::loop() {
   prctl(PR_SET_NAME, "penstock-device");
   prctl(PR_SET_TIMERSLACK, timer_slack_nanoseconds, 0, 0, 0);
-  gpu::work_beside_captures(on_.device());
   for (;;) {
     {
       std::unique_lock lock(mutex_);
@@ -180,7 +179,8 @@ void conductor::conduct() {
   doing_ = {};
   asked_ = {};
   for (stream_marks* marks : {&copied_, &images_filled_, &images_used_, &straight_filled_}) marks->reset();
-  clock::time_point progressed;  // when there was last something to do
+  gpu::work_beside_captures(on_.device());  // once for the thread would do; here an error is the run's
+  clock::time_point progressed;             // when there was last something to do
   handover::news news = now.between.look();
   while (!news.over) {
     bool progress = issue(news.released);
