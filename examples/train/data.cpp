@@ -56,10 +56,10 @@ std::string or_default(const std::string& given, const io::file& file, std::init
 
 /// Divides the training rows by the options' seed.
 void split_off_validation(const train_options& o, training_data& data) {
-  if (!o.test_x.empty() || !o.test_y.empty())
+  if (!o.test_x.empty() || !o.test_y.empty() || !o.test_x2.empty() || !o.test_weights.empty())
     throw std::invalid_argument(
-        "--validation evaluates on a part of the training rows, and --test-x and --test-y on other ones; leave one "
-        "out. Rows that were kept back can be looked at later with --resume");
+        "--validation evaluates on a part of the training rows, and --test-x, --test-y and their like on other ones; "
+        "leave one out. Rows that were kept back can be looked at later with --resume");
   pipeline::split how{.validation = o.validation, .seed = o.order.seed};
   data.training.group = in_all_files(o, o.validation_group);
   if (!data.training.group.empty()) how.group = "group";

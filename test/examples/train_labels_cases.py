@@ -280,6 +280,8 @@ class train_labels(program_case):
         self.assert_one_line(self.train(path, "--validation", 2, expect=2)[0], "--validation")
         done = self.train(path, "--validation", 0.2, "--test-x", "/x", "--test-y", "/label", expect=2)[0]
         self.assert_one_line(done, "--validation", "--test-x")
+        done = self.train(path, "--validation", 0.2, "--test-weights", "/x", expect=2)[0]
+        self.assert_one_line(done, "--validation", "--test-x")
         done = self.train(path, "--validation-group", "/group", expect=2)[0]
         self.assert_one_line(done, "--validation-group", "--validation keeps back")
         done = self.train(path, "--validation", 1e-9, expect=1)[0]
