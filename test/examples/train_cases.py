@@ -178,7 +178,7 @@ class train(program_case):
                 done = self.run_program("penstock-train", path, option, f"/{name}", expect=1)
                 self.assert_one_line(done, "rows.h5", f"/{name}", what)
         done = self.run_program("penstock-train", path, "--x", "/text", expect=1)
-        self.assert_one_line(done, "rows.h5:/text", "bytes")
+        self.assert_one_line(done, "rows.h5:/text", "texts", "numbers")
         self.run_program("penstock-train", path, "--x", "/table[a]", "--y", "/table[b]", "--epochs", 1)
 
     def test_a_value_that_is_not_finite_is_named_by_its_file_and_row_there(self):
