@@ -30,7 +30,7 @@ CUstream_st* create_stream(int ordinal, bool high_priority, fault_injector* faul
 void destroy(CUstream_st* stream) noexcept;
 void synchronize(stream_ref stream);
 
-void work_beside_captures(int ordinal);
+void work_beside_captures(int ordinal, fault_injector* faults);
 
 CUevent_st* create_event(int ordinal, event_use use, fault_injector* faults);
 void destroy(CUevent_st* event) noexcept;
@@ -47,7 +47,6 @@ void free_pinned(void* address) noexcept;
 
 void copy(stream_ref stream, void* to, const void* from, std::size_t bytes);
 void fill(stream_ref stream, void* to, int value, std::size_t bytes);
-void gather(stream_ref stream, const gather_plan& plan);
 
 struct kernel_graphs;
 kernel_graphs* create_kernel_graphs();

@@ -73,12 +73,6 @@ std::optional<gather_plan> plan_of(const gather_source& source, const gather_tar
                      .arithmetic = arithmetic};
 }
 
-/// On the host, in place of the CUDA call of that name.
-void gather_here(const gather_plan& plan, const char* call, fault_injector* faults) {
-  host::begin(call, faults, plan.count * plan.target_row_bytes);
-  host::gather(plan);
-}
-
 }  // namespace
 
 void check_gather(type from, type to, gather_arithmetic arithmetic) {
@@ -92,15 +86,6 @@ void check_gather(type from, type to, gather_arithmetic arithmetic) {
                   name_of(from), name_of(to), arithmetic.is_plain() ? "" : " with a scale or shift"));
 }
 
-void gather(stream_ref stream, const gather_source& source, const gather_target& target, std::uint64_t elements,
-            const permutation& draw, std::uint64_t first_source, std::uint64_t first_target, std::uint64_t count,
-            gather_arithmetic arithmetic) {
-  const auto plan = plan_of(source, target, elements, draw, first_source, first_target, count, arithmetic);
-  if (!plan) return;
-  if (stream.device().is_cuda()) return cuda::gather(stream, *plan);
-  gather_here(*plan, "cudaLaunchKernel", stream.faults());
-}
-
 void kernel_graphs_traits::release(native_type graphs) noexcept { cuda::destroy(graphs); }
 
 void gatherer::operator()(const gather_source& source, const gather_target& target, std::uint64_t elements,
@@ -108,7 +93,10 @@ void gatherer::operator()(const gather_source& source, const gather_target& targ
                           std::uint64_t count, gather_arithmetic arithmetic) {
   const auto plan = plan_of(source, target, elements, draw, first_source, first_target, count, arithmetic);
   if (!plan) return;
-  if (stream_.device().is_host()) return gather_here(*plan, "cudaGraphLaunch", stream_.faults());
+  if (stream_.device().is_host()) {
+    host::begin("cudaGraphLaunch", stream_.faults(), plan->count * plan->target_row_bytes);
+    return host::gather(*plan);
+  }
   if (!graphs_) graphs_.reset(cuda::create_kernel_graphs());
   cuda::gather(stream_, *plan, *graphs_.native());
 }

@@ -26,8 +26,9 @@ stream::stream(gpu::device d, bool high_priority, fault_seam faults) : device_(d
 
 void event_traits::release(native_type native) noexcept { cuda::destroy(native); }
 
-void work_beside_captures(device d) {
-  if (d.is_cuda()) cuda::work_beside_captures(d.ordinal());
+void work_beside_captures(device d, fault_injector* faults) {
+  if (d.is_cuda()) return cuda::work_beside_captures(d.ordinal(), faults);
+  host::begin("cudaThreadExchangeStreamCaptureMode", faults);
 }
 
 event::event(gpu::device d, event_use use, fault_seam faults) : device_(d), faults_(std::move(faults)) {

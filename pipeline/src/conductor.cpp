@@ -179,8 +179,9 @@ void conductor::conduct() {
   doing_ = {};
   asked_ = {};
   for (stream_marks* marks : {&copied_, &images_filled_, &images_used_, &straight_filled_}) marks->reset();
-  gpu::work_beside_captures(on_.device());  // once for the thread would do; here an error is the run's
-  clock::time_point progressed;             // when there was last something to do
+  // Once for the thread would do; here an error is the run's.
+  gpu::work_beside_captures(on_.device(), on_.parts->faults.get());
+  clock::time_point progressed;  // when there was last something to do
   handover::news news = now.between.look();
   while (!news.over) {
     bool progress = issue(news.released);

@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(a_gather_runs_in_the_order_of_its_stream, test::on_gpu()) {
   const gpu::gather_target target{
       .base = reinterpret_cast<std::byte*>(s.numbers()), .rows = 1, .element = type::float32};
   const auto twice_and_a_half = [&] {
-    gather(stream, source, target, 1, gpu::permutation::identity(), 0, 0, 1, {2, 0.5});
+    gpu::gatherer{stream}(source, target, 1, gpu::permutation::identity(), 0, 0, 1, {2, 0.5});
   };
   // Once before: CUDA loads a kernel at its first launch, for which it may wait until others have ended.
   twice_and_a_half();
@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(work_can_be_captured_into_a_graph, test::on_gpu()) {
       .base = reinterpret_cast<const std::byte*>(s.mark()), .image_bytes = 4, .element = type::uint32};
   const gpu::gather_target target{
       .base = reinterpret_cast<std::byte*>(s.numbers()), .rows = 1, .element = type::uint32};
-  gather(stream, source, target, 1, gpu::permutation::identity(), 0, 0, 1);
+  gpu::gatherer{stream}(source, target, 1, gpu::permutation::identity(), 0, 0, 1);
   copy(stream, s.host() + 1, s.numbers(), 4);
   BOOST_REQUIRE(cudaStreamEndCapture(native, &graph) == cudaSuccess);
   BOOST_REQUIRE(cudaGraphInstantiate(&executable, graph, 0) == cudaSuccess);
@@ -229,7 +229,7 @@ BOOST_AUTO_TEST_CASE(the_callers_device_stays_current_on_a_machine_with_several,
   const gpu::gather_source source{
       .base = reinterpret_cast<const std::byte*>(s.numbers()), .image_bytes = 4, .element = type::uint32};
   const gpu::gather_target target{.base = reinterpret_cast<std::byte*>(s.mark()), .rows = 1, .element = type::uint32};
-  gather(stream, source, target, 1, gpu::permutation::identity(), 0, 0, 1);
+  gpu::gatherer{stream}(source, target, 1, gpu::permutation::identity(), 0, 0, 1);
   copy(stream, s.host(), s.mark(), 4);
   event.record(stream);
   event.synchronize();

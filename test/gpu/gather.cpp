@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(wrong_arguments_are_refused) {
   const gpu::gather_source source{.base = bytes.data(), .image_bytes = 32, .image_rows = 8, .element = type::float32};
   const gpu::gather_target target{.base = bytes.data() + 32, .rows = 2, .element = type::float32};
   const auto run = [&](const gpu::gather_source& from, const gpu::gather_target& to, std::uint64_t count) {
-    gather(gpu::stream_ref(), from, to, 1, gpu::permutation::identity(), 0, 0, count);
+    gpu::gatherer{gpu::stream_ref()}(from, to, 1, gpu::permutation::identity(), 0, 0, count);
   };
   run(source, target, 2);
   run({}, {}, 0);
@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_CASE(wrong_arguments_are_refused) {
   wrong.images = 0;
   BOOST_CHECK_THROW(run(wrong, target, 1), std::invalid_argument);
   const auto draw_from = [&](std::uint64_t first) {
-    gather(gpu::stream_ref(), source, target, 1, gpu::permutation(3, 1), first, 0, 2);
+    gpu::gatherer{gpu::stream_ref()}(source, target, 1, gpu::permutation(3, 1), first, 0, 2);
   };
   draw_from(1);
   BOOST_CHECK_THROW(draw_from(2), std::invalid_argument);
@@ -146,11 +146,11 @@ BOOST_AUTO_TEST_CASE(wrong_arguments_are_refused) {
 }
 
 BOOST_AUTO_TEST_CASE(the_seam_can_fail_a_gather) {
-  const auto faults = std::make_shared<test::failing_site>(fault_site::cuda_call, 719, "cudaLaunchKernel");
+  const auto faults = std::make_shared<test::failing_site>(fault_site::cuda_call, 719, "cudaGraphLaunch");
   const gpu::stream stream(gpu::device::host(), false, faults);
   std::array<std::byte, 8> from{}, to{};
-  BOOST_CHECK_EXCEPTION(gather(stream, {.base = from.data()}, {.base = to.data(), .element = type::uint8}, 4,
-                               gpu::permutation::identity(), 0, 0, 1),
+  BOOST_CHECK_EXCEPTION(gpu::gatherer{stream}({.base = from.data()}, {.base = to.data(), .element = type::uint8}, 4,
+                                              gpu::permutation::identity(), 0, 0, 1),
                         gpu::error, [](const gpu::error& e) { return e.code() == 719; });
 }
 

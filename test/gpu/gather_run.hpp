@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <span>
 #include <vector>
 
@@ -31,7 +32,7 @@ inline constexpr std::byte untouched{0xcc};
 
 /// Runs the gather on `d` over a copy of `source` in its memory, into a ring that is `untouched` before. Gives the ring
 /// back. Both lie `shift_bytes` behind an aligned address. 64 bytes around the ring must stay as they were, and a
-/// gatherer, which is given the first row before the whole, must give the same ring: the result is empty where not.
+/// gatherer that was given the first row before the whole must give the same ring: the result is empty where not.
 inline std::vector<std::byte> run_gather(gpu::device d, gather_shape shape, std::span<const std::byte> source,
                                          std::size_t shift_bytes = 0) {
   constexpr std::size_t margin = 64;
@@ -64,18 +65,17 @@ inline std::vector<std::byte> run_gather(gpu::device d, gather_shape shape, std:
     const auto inside = all.subspan(margin + shift_bytes, shape.target_bytes());
     return {inside.begin(), inside.end()};
   };
-  const auto gathered = ring_after([&] {
-    gather(stream, shape.source, shape.target, shape.elements, shape.draw, shape.first_source, shape.first_target,
-           shape.count, shape.arithmetic);
-  });
-  const auto by_gatherer = ring_after([&] {
-    gpu::gatherer gather_rows(stream);
-    for (const std::uint64_t count : {std::min<std::uint64_t>(shape.count, 1), shape.count})
-      gather_rows(shape.source, shape.target, shape.elements, shape.draw, shape.first_source, shape.first_target, count,
-                  shape.arithmetic);
-    stream.synchronize();
-  });
-  return by_gatherer == gathered ? gathered : std::vector<std::byte>();
+  const auto ring_of = [&](std::initializer_list<std::uint64_t> counts) {
+    return ring_after([&] {
+      gpu::gatherer gather(stream);
+      for (const std::uint64_t count : counts)
+        gather(shape.source, shape.target, shape.elements, shape.draw, shape.first_source, shape.first_target, count,
+               shape.arithmetic);
+    });
+  };
+  const auto gathered = ring_of({shape.count});
+  return ring_of({std::min<std::uint64_t>(shape.count, 1), shape.count}) == gathered ? gathered
+                                                                                     : std::vector<std::byte>();
 }
 
 /// The bits of element `n`.

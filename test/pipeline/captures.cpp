@@ -5,12 +5,14 @@
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -40,11 +42,11 @@ class held_calls : public fault_injector {
     open_ = true;
     changed_.notify_all();
   }
-  /// False where they do not come in time.
-  bool come(const std::vector<std::string>& names) {
+  /// Waits until each of them has come twice: the first one is over then. False where they do not come in time.
+  bool are_made(const std::vector<std::string>& names) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(60), [&] {
-      return std::ranges::all_of(names, [&](const std::string& name) { return calls_[name] > 0; });
+      return std::ranges::all_of(names, [&](const std::string& name) { return calls_[name] > 1; });
     });
   }
 
@@ -55,6 +57,19 @@ class held_calls : public fault_injector {
   bool open_ = false;
   std::map<std::string, int> calls_;
 };
+
+class first_exchange_fails : public fault_injector {
+ public:
+  fault before(fault_site, std::string_view what, std::uint64_t, std::size_t) override {
+    if (what != "cudaThreadExchangeStreamCaptureMode" || failed_.exchange(true)) return {};
+    return {.error = 719};
+  }
+
+ private:
+  std::atomic<bool> failed_ = false;
+};
+
+const gpu::budget small{.device_bytes = 64_MiB, .pinned_bytes = 64_MiB, .host_bytes = 64_MiB};
 
 }  // namespace
 
@@ -69,13 +84,14 @@ BOOST_AUTO_TEST_CASE(a_graph_is_captured_while_blocks_are_copied_and_gathered, t
   BOOST_REQUIRE(cudaMalloc(&value, sizeof(int)) == cudaSuccess);
   auto pipeline = (pp::read(file.all(), pp::shuffled{.seed = 1}) | fault_seam(calls) |
                    pp::transport({.block_bytes = 8192, .slots = 4}) | pp::batched({.rows = 50}))
-                      .build(test::first_gpu(), {.device_bytes = 64_MiB, .pinned_bytes = 64_MiB, .host_bytes = 64_MiB});
+                      .build(test::first_gpu(), small);
   auto run = pipeline.epochs(0, 1, {.stream = consumer});
 
   cudaGraph_t graph = nullptr;
-  BOOST_REQUIRE(cudaStreamBeginCapture(captured.ref().native(), cudaStreamCaptureModeGlobal) == cudaSuccess);
+  const cudaError_t begun = cudaStreamBeginCapture(captured.ref().native(), cudaStreamCaptureModeGlobal);
   calls->open();
-  BOOST_TEST(calls->come({"cudaMemcpyAsync", "cudaGraphLaunch", "cudaEventRecord", "cudaEventQuery"}));
+  BOOST_REQUIRE(begun == cudaSuccess);
+  BOOST_TEST(calls->are_made({"cudaMemcpyAsync", "cudaGraphLaunch", "cudaEventRecord", "cudaEventQuery"}));
   BOOST_TEST(cudaMemsetAsync(value, 0, sizeof(int), captured.ref().native()) == cudaSuccess);
   BOOST_TEST(cudaStreamEndCapture(captured.ref().native(), &graph) == cudaSuccess);
   BOOST_TEST(graph != nullptr);
@@ -85,6 +101,19 @@ BOOST_AUTO_TEST_CASE(a_graph_is_captured_while_blocks_are_copied_and_gathered, t
   BOOST_TEST(rows.size() == file.rows());
   cudaGraphDestroy(graph);
   cudaFree(value);
+}
+
+BOOST_AUTO_TEST_CASE(a_device_that_cannot_work_beside_captures_is_an_error_of_the_run) {
+  for (const std::string& name : test::devices()) {
+    const small_file file(200, 64);
+    const auto faults = std::make_shared<first_exchange_fails>();
+    auto pipeline = (pp::read(file.plain()) | fault_seam(faults) | pp::batched({.rows = 50}))
+                        .build(gpu::device::parse(name), small);
+    BOOST_CHECK_EXCEPTION(test::consume(pipeline, 0, 1), pp::error, [](const pp::error& e) {
+      return std::string(e.what()).find("cudaThreadExchangeStreamCaptureMode") != std::string::npos;
+    });
+    BOOST_TEST(test::consume(pipeline, 0, 1).size() == file.rows());  // and the next run is healthy
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

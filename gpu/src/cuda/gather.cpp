@@ -5,7 +5,7 @@
 namespace penstock::gpu::cuda {
 namespace {
 
-cudaError_t launch(kernel_launch& how, const gather_plan& plan) {
+void launch(const kernel_launch& how, const gather_plan& plan) {
   if (plan.is_raw()) return launch_raw(how, plan);
   switch (plan.to) {
     case type::float32:
@@ -18,21 +18,12 @@ cudaError_t launch(kernel_launch& how, const gather_plan& plan) {
 
 }  // namespace
 
-void gather(stream_ref stream, const gather_plan& plan) {
-  const caller call(stream.device().ordinal(), stream.faults());
-  plain_launch how(stream.native());
-  call(
-      "cudaLaunchKernel", [&] { return launch(how, plan); }, plan.count * plan.target_row_bytes);
-}
-
 kernel_graphs* create_kernel_graphs() { return new kernel_graphs; }
 void destroy(kernel_graphs* graphs) noexcept { delete graphs; }
 
 void gather(stream_ref stream, const gather_plan& plan, kernel_graphs& graphs) {
   const caller call(stream.device().ordinal(), stream.faults());
-  graph_launch how(stream.native(), graphs);
-  call(
-      "cudaGraphLaunch", [&] { return launch(how, plan); }, plan.count * plan.target_row_bytes);
+  launch({call, stream.native(), graphs, plan.count * plan.target_row_bytes}, plan);
 }
 
 }  // namespace penstock::gpu::cuda

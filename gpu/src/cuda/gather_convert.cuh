@@ -20,7 +20,7 @@ struct converter {
 };
 
 template <class From, class To>
-cudaError_t launch_pair(kernel_launch& how, const gather_plan& plan) {
+void launch_pair(const kernel_launch& how, const gather_plan& plan) {
   using work = typename convert::affine<From, To>::work;
   const converter<From, To> each{{static_cast<work>(plan.arithmetic.scale), static_cast<work>(plan.arithmetic.shift)},
                                  plan.swapped,
@@ -34,7 +34,7 @@ cudaError_t launch_pair(kernel_launch& how, const gather_plan& plan) {
 
 /// From every type to `To`.
 template <class To>
-cudaError_t launch_to(kernel_launch& how, const gather_plan& plan) {
+void launch_to(const kernel_launch& how, const gather_plan& plan) {
   return visit_type(plan.from, [&](auto from) { return launch_pair<decltype(from), To>(how, plan); });
 }
 

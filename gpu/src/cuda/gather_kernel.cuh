@@ -109,7 +109,7 @@ __global__ void move_rows(const __grid_constant__ gather_plan plan, const __grid
 }
 
 template <class From, class To, unsigned Width, class Each>
-cudaError_t launch_move(kernel_launch& how, const gather_plan& plan, const Each& each) {
+void launch_move(const kernel_launch& how, const gather_plan& plan, const Each& each) {
   constexpr unsigned block_threads = 256;
   constexpr std::uint64_t most_blocks = std::uint64_t{1} << 20;  // the kernel goes on where the grid ends
   const tiling tiles = tile(plan, Width);

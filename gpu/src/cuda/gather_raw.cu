@@ -25,12 +25,12 @@ gather_plan in_words(gather_plan plan) {
 }
 
 template <class Word, unsigned Width, class Each>
-cudaError_t launch_words(kernel_launch& how, const gather_plan& plan) {
+void launch_words(const kernel_launch& how, const gather_plan& plan) {
   return launch_move<Word, Word, Width>(how, in_words<Word>(plan), Each{});
 }
 
 // Unswapped bytes have no element: the widest unit that all addresses allow.
-cudaError_t launch_kept(kernel_launch& how, const gather_plan& plan, unsigned alignment) {
+void launch_kept(const kernel_launch& how, const gather_plan& plan, unsigned alignment) {
   switch (alignment) {
     case 16: return launch_words<std::uint32_t, 4, keep>(how, plan);
     case 8: return launch_words<std::uint32_t, 2, keep>(how, plan);
@@ -41,14 +41,14 @@ cudaError_t launch_kept(kernel_launch& how, const gather_plan& plan, unsigned al
 }
 
 template <class Word>
-cudaError_t launch_swapped(kernel_launch& how, const gather_plan& plan, unsigned alignment) {
+void launch_swapped(const kernel_launch& how, const gather_plan& plan, unsigned alignment) {
   if (alignment == 16) return launch_words<Word, 16 / sizeof(Word), swap_bytes>(how, plan);
   return launch_words<Word, 1, swap_bytes>(how, plan);
 }
 
 }  // namespace
 
-cudaError_t launch_raw(kernel_launch& how, const gather_plan& plan) {
+void launch_raw(const kernel_launch& how, const gather_plan& plan) {
   const unsigned alignment = std::min(source_alignment(plan), target_alignment(plan));
   if (!plan.swapped) return launch_kept(how, plan, alignment);
   switch (size_of(plan.from)) {

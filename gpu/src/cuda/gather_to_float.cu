@@ -3,7 +3,7 @@
 
 namespace penstock::gpu::cuda {
 
-cudaError_t launch_to_float(kernel_launch& how, const gather_plan& plan) {
+void launch_to_float(const kernel_launch& how, const gather_plan& plan) {
   if (plan.to == type::float64) return launch_to<double>(how, plan);
   return launch_to<float>(how, plan);
 }

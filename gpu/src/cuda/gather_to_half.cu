@@ -3,7 +3,7 @@
 
 namespace penstock::gpu::cuda {
 
-cudaError_t launch_to_half(kernel_launch& how, const gather_plan& plan) {
+void launch_to_half(const kernel_launch& how, const gather_plan& plan) {
   if (plan.to == type::float16) return launch_to<float16_t>(how, plan);
   return launch_to<bfloat16_t>(how, plan);
 }

@@ -3,7 +3,7 @@
 
 namespace penstock::gpu::cuda {
 
-cudaError_t launch_to_integer(kernel_launch& how, const gather_plan& plan) {
+void launch_to_integer(const kernel_launch& how, const gather_plan& plan) {
   switch (plan.to) {
     case type::int32: return launch_to<std::int32_t>(how, plan);
     case type::int64: return launch_to<std::int64_t>(how, plan);

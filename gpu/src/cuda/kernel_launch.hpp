@@ -1,56 +1,51 @@
 #pragma once
 
+#include <penstock/handle.hpp>
+
 #include <cuda_runtime_api.h>
 
-#include <utility>
 #include <vector>
+
+#include "../cuda_backend.hpp"
+#include "call.hpp"
 
 namespace penstock::gpu::cuda {
 
-/// How a kernel gets to its stream.
-class kernel_launch {
- public:
-  virtual ~kernel_launch() = default;
-  /// As cudaLaunchKernel.
-  virtual cudaError_t operator()(const void* kernel, unsigned blocks, unsigned threads, void** arguments) = 0;
+struct graph_traits {
+  using native_type = cudaGraph_t;
+  static native_type empty() noexcept { return nullptr; }
+  static void release(native_type native) noexcept { cudaGraphDestroy(native); }
 };
-
-/// By itself.
-class plain_launch final : public kernel_launch {
- public:
-  explicit plain_launch(cudaStream_t stream) noexcept : stream_(stream) {}
-  cudaError_t operator()(const void* kernel, unsigned blocks, unsigned threads, void** arguments) override;
-
- private:
-  cudaStream_t stream_;
+struct executable_graph_traits {
+  using native_type = cudaGraphExec_t;
+  static native_type empty() noexcept { return nullptr; }
+  // What is in flight runs on.
+  static void release(native_type native) noexcept { cudaGraphExecDestroy(native); }
 };
 
 /// A graph of one kernel, for each kernel that was launched so far.
 struct kernel_graphs {
   struct one {
     const void* kernel = nullptr;
-    cudaGraph_t graph = nullptr;
+    handle<graph_traits> graph;
     cudaGraphNode_t node = nullptr;
-    cudaGraphExec_t executable = nullptr;
+    handle<executable_graph_traits> executable;
   };
-
-  kernel_graphs() = default;
-  kernel_graphs(const kernel_graphs&) = delete;
-  kernel_graphs& operator=(const kernel_graphs&) = delete;
-  ~kernel_graphs();
-
   std::vector<one> all;
 };
 
-/// As a graph, which is given the arguments each time.
-class graph_launch final : public kernel_launch {
- public:
-  graph_launch(cudaStream_t stream, kernel_graphs& graphs) noexcept : stream_(stream), graphs_(graphs) {}
-  cudaError_t operator()(const void* kernel, unsigned blocks, unsigned threads, void** arguments) override;
+/// Launches a kernel on a stream as a graph, which is given the arguments each time.
+struct kernel_launch {
+  const caller& call;
+  cudaStream_t stream;
+  kernel_graphs& graphs;
+  std::size_t bytes;  ///< that it writes, for the seam
+
+  /// Arguments as for cudaLaunchKernel. Throws gpu::error.
+  void operator()(const void* kernel, unsigned blocks, unsigned threads, void** arguments) const;
 
  private:
-  cudaStream_t stream_;
-  kernel_graphs& graphs_;
+  kernel_graphs::one& prepared(const cudaKernelNodeParams& node) const;
 };
 
 }  // namespace penstock::gpu::cuda

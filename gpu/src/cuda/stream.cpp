@@ -22,8 +22,8 @@ void synchronize(stream_ref stream) {
   call("cudaStreamSynchronize", [&] { return cudaStreamSynchronize(stream.native()); });
 }
 
-void work_beside_captures(int ordinal) {
-  const caller call(ordinal);
+void work_beside_captures(int ordinal, fault_injector* faults) {
+  const caller call(ordinal, faults);
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   call("cudaThreadExchangeStreamCaptureMode", [&] { return cudaThreadExchangeStreamCaptureMode(&mode); });
 }

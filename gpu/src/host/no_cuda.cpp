@@ -21,7 +21,7 @@ int roomiest_device(int) { refuse(); }
 CUstream_st* create_stream(int, bool, fault_injector*) { refuse(); }
 void destroy(CUstream_st*) noexcept {}
 void synchronize(stream_ref) { refuse(); }
-void work_beside_captures(int) { refuse(); }
+void work_beside_captures(int, fault_injector*) { refuse(); }
 
 CUevent_st* create_event(int, event_use, fault_injector*) { refuse(); }
 void destroy(CUevent_st*) noexcept {}
@@ -38,7 +38,6 @@ void free_pinned(void*) noexcept {}
 
 void copy(stream_ref, void*, const void*, std::size_t) { refuse(); }
 void fill(stream_ref, void*, int, std::size_t) { refuse(); }
-void gather(stream_ref, const gather_plan&) { refuse(); }
 
 kernel_graphs* create_kernel_graphs() { refuse(); }
 void destroy(kernel_graphs*) noexcept {}

@@ -48,7 +48,8 @@ void run(benchmark::State& state, gpu::device device, rows what) {
       .base = from.data(), .image_bytes = from.size(), .image_rows = count, .element = what.from};
   const gpu::gather_target target{.base = to.data(), .rows = count, .element = what.to};
   const auto draw = what.drawn ? gpu::permutation(count, 1) : gpu::permutation::identity();
-  const auto gather_all = [&] { gather(stream, source, target, what.elements, draw, 0, 0, count); };
+  gpu::gatherer gather(stream);
+  const auto gather_all = [&] { gather(source, target, what.elements, draw, 0, 0, count); };
   gather_all();
   stream.synchronize();
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <span>
 
 namespace penstock::train::cuda {
@@ -90,7 +91,10 @@ choice choose_algorithm(const algorithm_request& request) {
   choice made = choose_ranked_for(request, std::max(ranked_for_bytes, request.workspace_bytes));
   // All of those may want more than there is.
   if (made.status != CUBLAS_STATUS_SUCCESS) made = choose_ranked_for(request, request.workspace_bytes);
-  return made;
+  if (made.status == CUBLAS_STATUS_SUCCESS) return made;
+  algorithm_request any = request;  // a product in too many parts is better than none
+  any.most_parts_bytes = std::numeric_limits<std::size_t>::max();
+  return choose_ranked_for(any, request.workspace_bytes);
 }
 
 }  // namespace penstock::train::cuda

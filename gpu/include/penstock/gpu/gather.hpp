@@ -43,19 +43,10 @@ struct gather_arithmetic {
   constexpr bool is_plain() const noexcept { return scale == 1 && shift == 0; }
 };
 
-/// Throws std::invalid_argument, with the targets that there are, for a conversion that gather() does not hold. It
+/// Throws std::invalid_argument, with the targets that there are, for a conversion that a gather does not hold. It
 /// holds every type to float32, float64, float16, bfloat16, int32, int64 and uint8, and the plain copy of every type to
 /// itself. A scale or shift that is not finite is refused.
 void check_gather(type from, type to, gather_arithmetic arithmetic = {});
-
-/// target row (first_target + k) = convert(source row draw(first_source + k)) for k < count; `elements` a row.
-/// In the order of `stream`; does not block, allocates nothing. Host: on the caller's TBB arena, done when the call
-/// returns. The same bits on both devices. Throws std::invalid_argument for what check_gather() refuses, for count >
-/// target.rows, for indices that `draw` does not take, and for addresses that are not multiples of their element's
-/// bytes.
-void gather(stream_ref stream, const gather_source& source, const gather_target& target, std::uint64_t elements,
-            const permutation& draw, std::uint64_t first_source, std::uint64_t first_target, std::uint64_t count,
-            gather_arithmetic arithmetic = {});
 
 namespace cuda {
 struct kernel_graphs;  // of the kernels that were launched so far
@@ -66,16 +57,22 @@ struct kernel_graphs_traits {
   static void release(native_type) noexcept;
 };
 
-/// Gathers on one stream, for whoever works beside a consumer's stream: on CUDA each is launched as a graph of its one
-/// kernel. Kernels that are launched by themselves slow down the graphs that other streams replay at the same time: on
-/// an H100 with CUDA 13 a training step of 20 kernels takes 82 us then, 76 us beside such graphs, and 75 us alone.
+/// Moves rows from images into a ring, in the order of one stream. On CUDA each gather is launched as a graph of its
+/// one kernel: kernels that are launched by themselves slow down the graphs that other streams replay at the same time.
+/// On an H100 with CUDA 13 a training step of 20 kernels takes 82 us then, 76 us beside such graphs, and 75 us alone.
 /// Not to be used by two threads at once.
 class gatherer {
  public:
-  /// `stream` must outlive it.
+  /// `stream` must outlive what is issued to it.
   explicit gatherer(stream_ref stream) noexcept : stream_(stream) {}
-  /// gather() on the stream, with what it throws; the seam is asked for "cudaGraphLaunch". A kernel of a kind (element
-  /// types, alignment) that was not launched before is prepared first, which takes memory of the driver's.
+
+  /// target row (first_target + k) = convert(source row draw(first_source + k)) for k < count; `elements` a row.
+  /// In the order of the stream; does not block. A kernel of a kind (element types, alignment) that was not launched
+  /// before is prepared first, which takes memory of the driver's; nothing else is allocated. Host: on the caller's TBB
+  /// arena, done when the call returns. The same bits on both devices. Throws std::invalid_argument for what
+  /// check_gather() refuses, for count > target.rows, for indices that `draw` does not take, and for addresses that are
+  /// not multiples of their element's bytes. Faults: the seam of the stream is asked for "cudaGraphLaunch", on CUDA for
+  /// the calls before it, too.
   void operator()(const gather_source& source, const gather_target& target, std::uint64_t elements,
                   const permutation& draw, std::uint64_t first_source, std::uint64_t first_target, std::uint64_t count,
                   gather_arithmetic arithmetic = {});

@@ -70,7 +70,7 @@ class stream {
 /// what this thread asks of `d` neither fails nor ends the capture. (CUDA otherwise forbids some calls, a query of an
 /// event among them, to every thread of the process while one captures in the mode "global".) For as long as the thread
 /// lives.
-void work_beside_captures(device d);
+void work_beside_captures(device d, fault_injector* faults = nullptr);
 
 struct event_traits {
   using native_type = CUevent_st*;
