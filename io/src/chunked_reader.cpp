@@ -66,15 +66,16 @@ bool chunked_reader::is_plain(const chunk_entry& entry, const box& inside) const
 
 void chunked_reader::read(const read_request& request, scratch& s) const { pass(*this, request, s).run(); }
 
-std::vector<std::byte> chunked_reader::stored_bytes(const box& part) const {
+stored_chunk chunked_reader::stored(const box& part) const {
   extents at{};
   for (std::size_t k = 0; k < grid_.rank(); ++k) at[k] = part.start[k] / grid_.chunk_shape()[k];
   const auto entry = index_[grid_.number(at)];
   const auto file = world_.open_raw(file_);
-  if (entry.address > file->bytes() || entry.bytes > file->bytes() - entry.address) return {};
-  std::vector<std::byte> stored(entry.bytes);
-  file->read(entry.address, stored, {});
-  return stored;
+  stored_chunk chunk{{}, entry.mask};
+  if (entry.address > file->bytes() || entry.bytes > file->bytes() - entry.address) return chunk;
+  chunk.bytes.resize(entry.bytes);
+  file->read(entry.address, chunk.bytes, {});
+  return chunk;
 }
 
 std::vector<box> chunked_reader::sample_chunks(std::size_t most) const {

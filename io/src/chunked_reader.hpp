@@ -8,6 +8,13 @@
 
 namespace penstock::io {
 
+/// A chunk as it lies in the file.
+struct stored_chunk {
+  std::vector<std::byte> bytes;  ///< undecoded
+  std::uint32_t mask = 0;        ///< bit n set: filter n was not applied
+  bool operator==(const stored_chunk&) const = default;
+};
+
 /// Reads chunks by positioned reads and decodes them on the calling thread, outside libhdf5.
 class chunked_reader final : public dataset_reader {
  public:
@@ -21,9 +28,8 @@ class chunked_reader final : public dataset_reader {
 
   /// The first stored chunk, and with `most` over 1 those in the middle and at the end.
   std::vector<box> sample_chunks(std::size_t most) const;
-  /// What is stored for the chunk that holds `part`, undecoded; empty where it does not lie inside the file. Throws
-  /// failure.
-  std::vector<std::byte> stored_bytes(const box& part) const;
+  /// What is stored for the chunk that holds `part`; no bytes where it does not lie inside the file. Throws failure.
+  stored_chunk stored(const box& part) const;
 
  private:
   class pass;  // one read

@@ -45,13 +45,28 @@ std::vector<std::string> near_matches(std::vector<std::string> names, std::strin
   return nearest;
 }
 
+std::vector<std::string> datasets_below(hid_t file, const std::string& top) {
+  std::vector<std::string> names;
+  walk_datasets(
+      file, top, [&](const std::string& found) { names.push_back(found); }, [](const auto&, const auto&) {});
+  return names;
+}
+
+/// None, too, where `path` is no group, or where only soft links lie in it.
+std::vector<std::string> datasets_of_group(hid_t file, std::string path) {
+  const library_guard guard;
+  const object_id object(H5Oopen(file, path.c_str(), H5P_DEFAULT));
+  if (!object || H5Iget_type(object.native()) != H5I_GROUP) return {};
+  while (path.ends_with('/')) path.pop_back();
+  return datasets_below(file, path);
+}
+
 }  // namespace
 
 std::string datasets_near(hid_t file, std::string_view path) {
-  std::vector<std::string> names;
-  walk_datasets(
-      file, [&](const std::string& found) { names.push_back(found); }, [](const auto&, const auto&) {});
-  const auto near = near_matches(std::move(names), path);
+  auto inside = near_matches(datasets_of_group(file, std::string(path)), path);
+  if (!inside.empty()) return fmt::format("; in it {} {}", inside.size() == 1 ? "is" : "are", fmt::join(inside, ", "));
+  const auto near = near_matches(datasets_below(file, ""), path);
   return near.empty() ? "; the file holds no dataset" : fmt::format("; there are {}", fmt::join(near, ", "));
 }
 

@@ -72,7 +72,7 @@ std::vector<dataset_info> file::datasets() const {
   const auto damaged = [&](const std::string& path, const std::string& sentence) {
     all.push_back(damaged_dataset(path, sentence));
   };
-  with_context(impl_->context(), [&] { walk_datasets(impl_->id.native(), add, damaged); });
+  with_context(impl_->context(), [&] { walk_datasets(impl_->id.native(), "", add, damaged); });
   return all;
 }
 

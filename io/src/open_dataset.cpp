@@ -16,8 +16,7 @@ dataset_id open_exactly(hid_t file, const std::string& path) {
                           : fmt::format("it cannot be opened ({}); check the file with h5dump -H", last),
                   0, messages);
   }
-  if (H5Iget_type(object.native()) == H5I_GROUP)
-    throw failure("it is a group, no dataset; name one of the datasets in it");
+  if (H5Iget_type(object.native()) == H5I_GROUP) throw failure("it is a group, no dataset");
   dataset_id dataset(H5Dopen2(file, path.c_str(), H5P_DEFAULT));
   if (!dataset) throw failure("it is no dataset that can be opened", 0, library_messages());
   return dataset;

@@ -76,16 +76,16 @@ struct walker {
 
 }  // namespace
 
-void walk_datasets(hid_t file, const std::function<void(const std::string&)>& visit,
+void walk_datasets(hid_t file, const std::string& top, const std::function<void(const std::string&)>& visit,
                    const std::function<void(const std::string&, const std::string&)>& damaged) {
   const library_guard guard;
   walker w{visit, damaged, {}};
-  const group_id root(H5Gopen2(file, "/", H5P_DEFAULT));
+  const group_id root(H5Gopen2(file, top.empty() ? "/" : top.c_str(), H5P_DEFAULT));
   object_key key{};
   unsigned count = 0;
-  if (!root) return w.fail("/");
+  if (!root) return w.fail(top);
   if (identify(root.native(), key, count)) w.seen.insert(key);
-  w.group(root.native(), "", 0);
+  w.group(root.native(), top, 0);
 }
 
 }  // namespace penstock::io

@@ -7,9 +7,10 @@
 
 namespace penstock::io {
 
-/// Calls `visit(path)` for every dataset of the file in name order, each once; soft and external links are not
-/// followed. `damaged(path, sentence)` is told of objects that cannot be opened. Takes the library guard.
-void walk_datasets(hid_t file, const std::function<void(const std::string&)>& visit,
+/// Calls `visit(path)` for every dataset below the group `top` (empty: of the file) in name order, each once; soft and
+/// external links are not followed. `damaged(path, sentence)` is told of objects that cannot be opened. Takes the
+/// library guard.
+void walk_datasets(hid_t file, const std::string& top, const std::function<void(const std::string&)>& visit,
                    const std::function<void(const std::string&, const std::string&)>& damaged);
 
 }  // namespace penstock::io

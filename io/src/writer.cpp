@@ -54,6 +54,7 @@ struct writer::impl {
   void commit(bool sealed);
 
   const written_dataset& find(std::string_view dataset) const {
+    check_open();
     const auto found = datasets.find(dataset);
     if (found == datasets.end())
       throw std::invalid_argument(fmt::format("dataset {} was not created by this writer", dataset));

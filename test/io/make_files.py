@@ -247,8 +247,15 @@ def large():
         out.write(array.tobytes())
     # One chunk each, of rows of 1 MiB. Values count.
     with h5py.File(os.path.join(folder, "large_chunks.h5"), "w") as f:
-        for name, rows, options in [("deflate", 17, dict(compression=1)), ("smaller", 16, dict(compression=1)), ("lzf", 17, dict(compression="lzf")), ("plain", 17, {})]:
+        for name, rows, options in [("deflate", 17, dict(compression=1)), ("shuffled", 17, dict(compression=1, shuffle=True, fletcher32=True)), ("smaller", 16, dict(compression=1)), ("lzf", 17, dict(compression="lzf")), ("plain", 17, {})]:
             f.create_dataset(name, data=np.arange(rows << 18, dtype="<u4").reshape(rows, -1), chunks=(rows, 1 << 18), **options)
+        creation, block = h5py.h5p.create(h5py.h5p.DATASET_CREATE), 1 << 18
+        creation.set_chunk((17, block))
+        creation.set_filter(32008, h5py.h5z.FLAG_OPTIONAL, (0, 4, 4, block, 0))
+        creation.set_filter(h5py.h5z.FILTER_DEFLATE, h5py.h5z.FLAG_OPTIONAL, (1,))
+        space = h5py.h5s.create_simple((17, block))
+        d = h5py.h5d.create(f.id, b"bitshuffled", h5py.h5t.STD_U32LE, space, creation)
+        d.write_direct_chunk((0, 0), zlib.compress(bitshuffle_chunk(np.arange(17 * block, dtype="<u4").tobytes(), 4, block), 1))
 
 
 def hostile():

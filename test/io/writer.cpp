@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <numeric>
 #include <string>
@@ -160,12 +161,21 @@ BOOST_FIXTURE_TEST_CASE(a_failing_disk_leaves_no_file_under_the_final_name, fold
   }
 }
 
-BOOST_FIXTURE_TEST_CASE(a_writer_whose_commit_failed_is_not_said_to_be_committed, folder) {
+BOOST_FIXTURE_TEST_CASE(a_writer_whose_commit_failed_says_so_whatever_is_asked_of_it, folder) {
   io::writer to(path / "once.h5", std::make_shared<failing>(penstock::fault_site::rename_file));
+  to.create("/x", type::int8, {3}, {.chunk_shape = {3}});
   BOOST_CHECK_THROW(to.commit(), io::error);
-  BOOST_CHECK_EXCEPTION(to.commit(), std::invalid_argument, [](const std::invalid_argument& e) {
-    return std::string(e.what()).find("with or without success") != std::string::npos;
-  });
+  const auto bytes = bytes_of(std::vector<std::int8_t>{1, 2, 3});
+  const std::function<void()> uses[] = {[&] { to.commit(); },
+                                        [&] { to.commit_sealed(); },
+                                        [&] { to.create("/y", type::int8, {3}); },
+                                        [&] { to.attribute("/x", "name", "text"); },
+                                        [&] { to.write_rows("/x", 0, 3, bytes); },
+                                        [&] { to.write_encoded_chunk("/x", 0, 0, bytes); }};
+  for (const auto& use : uses)
+    BOOST_CHECK_EXCEPTION(use(), std::invalid_argument, [](const std::invalid_argument& e) {
+      return std::string(e.what()).find("with or without success") != std::string::npos;
+    });
 }
 
 BOOST_FIXTURE_TEST_CASE(what_a_killed_writer_left_goes_with_the_next_one_of_that_name, folder) {
