@@ -11,9 +11,23 @@ void kernel_launch::operator()(const void* kernel, unsigned blocks, unsigned thr
   node.gridDim = dim3(blocks);
   node.blockDim = dim3(threads);
   node.kernelParams = arguments;
+  if (is_captured()) return launch_plainly(node);
   const kernel_graphs::one& ready = prepared(node);
   call(
       "cudaGraphLaunch", [&] { return cudaGraphLaunch(ready.executable.native(), stream); }, bytes);
+}
+
+/// A stream that is captured takes kernels, and no graphs.
+bool kernel_launch::is_captured() const {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  call("cudaStreamIsCapturing", [&] { return cudaStreamIsCapturing(stream, &status); });
+  return status != cudaStreamCaptureStatusNone;
+}
+
+void kernel_launch::launch_plainly(const cudaKernelNodeParams& node) const {
+  call(
+      "cudaLaunchKernel",
+      [&] { return cudaLaunchKernel(node.func, node.gridDim, node.blockDim, node.kernelParams, 0, stream); }, bytes);
 }
 
 /// The kernel's graph with these arguments. What was launched before keeps those that it had.

@@ -34,7 +34,8 @@ struct kernel_graphs {
   std::vector<one> all;
 };
 
-/// Launches a kernel on a stream as a graph, which is given the arguments each time.
+/// Launches a kernel on a stream as a graph, which is given the arguments each time; by itself where the stream is
+/// captured.
 struct kernel_launch {
   const caller& call;
   cudaStream_t stream;
@@ -45,6 +46,8 @@ struct kernel_launch {
   void operator()(const void* kernel, unsigned blocks, unsigned threads, void** arguments) const;
 
  private:
+  bool is_captured() const;
+  void launch_plainly(const cudaKernelNodeParams& node) const;
   kernel_graphs::one& prepared(const cudaKernelNodeParams& node) const;
 };
 

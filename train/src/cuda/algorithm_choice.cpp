@@ -68,33 +68,30 @@ bool fits_in_fewer_parts(const algorithm_request& request, found_algorithm& foun
   return true;
 }
 
-choice choose_ranked_for(const algorithm_request& request, std::size_t workspace_bytes) {
+/// Adds those that fit, as they rank for a limit of workspace.
+void add_ranked_for(std::size_t workspace_bytes, const algorithm_request& request,
+                    std::vector<cublasLtMatmulAlgo_t>& all) {
   const lt_preference preference = preference_of(request, workspace_bytes);
   std::array<found_algorithm, 16> found{};
   int count = 0;
-  choice made;
-  made.status =
-      cublasLtMatmulAlgoGetHeuristic(request.lt, request.description, request.a, request.b, request.out, request.out,
-                                     preference.native(), static_cast<int>(found.size()), found.data(), &count);
-  if (made.status != CUBLAS_STATUS_SUCCESS) return made;
-  made.status = CUBLAS_STATUS_NOT_SUPPORTED;
-  for (found_algorithm& each : std::span(found).first(static_cast<std::size_t>(count))) {
-    if (each.state != CUBLAS_STATUS_SUCCESS || !fits_in_fewer_parts(request, each)) continue;
-    return {.algorithm = each.algo, .status = CUBLAS_STATUS_SUCCESS};
-  }
-  return made;
+  if (cublasLtMatmulAlgoGetHeuristic(request.lt, request.description, request.a, request.b, request.out, request.out,
+                                     preference.native(), static_cast<int>(found.size()), found.data(),
+                                     &count) != CUBLAS_STATUS_SUCCESS)
+    return;
+  for (found_algorithm& each : std::span(found).first(static_cast<std::size_t>(count)))
+    if (each.state == CUBLAS_STATUS_SUCCESS && fits_in_fewer_parts(request, each)) all.push_back(each.algo);
 }
 
 }  // namespace
 
-choice choose_algorithm(const algorithm_request& request) {
-  choice made = choose_ranked_for(request, std::max(ranked_for_bytes, request.workspace_bytes));
-  // All of those may want more than there is.
-  if (made.status != CUBLAS_STATUS_SUCCESS) made = choose_ranked_for(request, request.workspace_bytes);
-  if (made.status == CUBLAS_STATUS_SUCCESS) return made;
-  algorithm_request any = request;  // a product in too many parts is better than none
+std::vector<cublasLtMatmulAlgo_t> algorithms_for(const algorithm_request& request) {
+  std::vector<cublasLtMatmulAlgo_t> all;
+  add_ranked_for(std::max(ranked_for_bytes, request.workspace_bytes), request, all);
+  add_ranked_for(request.workspace_bytes, request, all);  // all of those may want more than there is
+  algorithm_request any = request;                        // a product in too many parts is better than none
   any.most_parts_bytes = std::numeric_limits<std::size_t>::max();
-  return choose_ranked_for(any, request.workspace_bytes);
+  add_ranked_for(request.workspace_bytes, any, all);
+  return all;
 }
 
 }  // namespace penstock::train::cuda

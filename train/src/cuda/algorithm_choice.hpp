@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace penstock::train::cuda {
 
@@ -17,13 +18,9 @@ struct algorithm_request {
   std::size_t most_parts_bytes = 0;  // where the depth is split, of the sums of the parts
 };
 
-/// The algorithm, and what kept it from being found. The same request gets the same answer on the same card and
-/// version of the library: nothing is timed. Sums of parts of the depth are added in a fixed order, so that bits
-/// repeat.
-struct choice {
-  cublasLtMatmulAlgo_t algorithm{};
-  cublasStatus_t status = CUBLAS_STATUS_NOT_SUPPORTED;
-};
-choice choose_algorithm(const algorithm_request& request);
+/// Algorithms in the order in which they are to be tried; none where cuBLASLt has none. What it offers, and says that
+/// it can do, it may yet refuse where it is run. The same request gets the same answer on the same card and version of
+/// the library: nothing is timed. Sums of parts of the depth are added in a fixed order, so that bits repeat.
+std::vector<cublasLtMatmulAlgo_t> algorithms_for(const algorithm_request& request);
 
 }  // namespace penstock::train::cuda

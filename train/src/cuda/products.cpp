@@ -15,6 +15,7 @@
 #include <limits>
 #include <map>
 #include <type_traits>
+#include <vector>
 
 namespace penstock::train::cuda {
 namespace {
@@ -59,9 +60,8 @@ chosen_algorithm named(const placed_product& p, const cublasLtMatmulAlgo_t& algo
 
 struct prepared {
   lt_description description;
-  lt_layout left, right, out;  // cuBLASLt's A, B and C = D, all by columns
-  cublasLtMatmulAlgo_t algorithm{};
-  cublasStatus_t status = CUBLAS_STATUS_SUCCESS;  // of the choice
+  lt_layout left, right, out;                    // cuBLASLt's A, B and C = D, all by columns
+  std::vector<cublasLtMatmulAlgo_t> algorithms;  // what is left to be tried, the first one in use
 };
 
 lt_layout make_layout(cudaDataType_t element, std::size_t rows, std::size_t columns, std::size_t leading) {
@@ -137,7 +137,7 @@ struct products<S>::impl {
     made.right = p.transpose_a ? make_layout(data_type<S>, p.rows, p.depth, p.rows)
                                : make_layout(data_type<S>, p.depth, p.rows, p.depth);
     made.out = make_layout(p.gradient ? data_type<T> : data_type<S>, p.columns, p.rows, p.columns);
-    if (!take_wanted(made, placed)) choose(made, placed);
+    if (!take_wanted(made, placed)) made.algorithms = offered(made, placed);
     return made;
   }
 
@@ -147,28 +147,29 @@ struct products<S>::impl {
     const auto there = std::find_if(wanted.begin(), wanted.end(),
                                     [&](const chosen_algorithm& each) { return each.product == name.product; });
     if (there == wanted.end()) return false;
-    std::memcpy(&made.algorithm, there->algorithm.data(), sizeof made.algorithm);
+    cublasLtMatmulAlgo_t algorithm{};
+    std::memcpy(&algorithm, there->algorithm.data(), sizeof algorithm);
     cublasLtMatmulHeuristicResult_t found{};
-    return cublasLtMatmulAlgoCheck(lt.native(), made.description.native(), made.left.native(), made.right.native(),
-                                   made.out.native(), made.out.native(), &made.algorithm,
-                                   &found) == CUBLAS_STATUS_SUCCESS &&
-           found.workspaceSize <= workspace.size();
+    if (cublasLtMatmulAlgoCheck(lt.native(), made.description.native(), made.left.native(), made.right.native(),
+                                made.out.native(), made.out.native(), &algorithm, &found) != CUBLAS_STATUS_SUCCESS ||
+        found.workspaceSize > workspace.size())
+      return false;
+    made.algorithms = {algorithm};
+    return true;
   }
 
-  void choose(prepared& made, const placed_product& placed) const {
+  std::vector<cublasLtMatmulAlgo_t> offered(const prepared& made, const placed_product& placed) const {
     // cuBLASLt's A is our b, and a bias is read as its D is written.
-    const auto [algorithm, status] = choose_algorithm({.lt = lt.native(),
-                                                       .description = made.description.native(),
-                                                       .a = made.left.native(),
-                                                       .b = made.right.native(),
-                                                       .out = made.out.native(),
-                                                       .align_a = placed.b,
-                                                       .align_b = placed.a,
-                                                       .align_out = placed.c,
-                                                       .workspace_bytes = workspace.size(),
-                                                       .most_parts_bytes = most_parts_bytes(placed.what)});
-    made.algorithm = algorithm;
-    made.status = status;
+    return algorithms_for({.lt = lt.native(),
+                           .description = made.description.native(),
+                           .a = made.left.native(),
+                           .b = made.right.native(),
+                           .out = made.out.native(),
+                           .align_a = placed.b,
+                           .align_b = placed.a,
+                           .align_out = placed.c,
+                           .workspace_bytes = workspace.size(),
+                           .most_parts_bytes = most_parts_bytes(placed.what)});
   }
 
   /// A gradient of weights is made beside other products, which gain from it where it leaves them room: its depth is
@@ -177,7 +178,7 @@ struct products<S>::impl {
     return p.gradient ? (p.rows + p.columns) * p.depth * sizeof(S) : std::numeric_limits<std::size_t>::max();
   }
 
-  const prepared& find(const product& what, const void* a, const void* b, const void* c, const void* bias) {
+  prepared& find(const product& what, const void* a, const void* b, const void* c, const void* bias) {
     const std::uint32_t out = what.bias || what.sums ? std::min(alignment_of(c), alignment_of(bias)) : alignment_of(c);
     const placed_product p{.what = what, .a = alignment_of(a), .b = alignment_of(b), .c = out};
     if (const auto there = known.find(p); there != known.end()) return there->second;
@@ -198,30 +199,38 @@ void products<S>::multiply(cudaStream_t stream, const product& what, const S* a,
                            const void* bias) {
   using T = arithmetic<S>;
   impl& self = *impl_;
-  const prepared& p = self.find(what, a, b, c, bias);
-  if (p.status != CUBLAS_STATUS_SUCCESS)
+  prepared& p = self.find(what, a, b, c, bias);
+  const auto refuse = [&](cublasStatus_t status) {
     throw gpu::error(
-        fmt::format("cuBLASLt has no algorithm for a product of {} x {} by depth {} with {} bytes of "
-                    "workspace ({}); give it more workspace",
-                    what.rows, what.columns, what.depth, self.workspace.size(), cublasLtGetStatusString(p.status)));
+        fmt::format("cuBLASLt runs no algorithm for a product of {} x {} by depth {} with {} bytes of "
+                    "workspace ({}); more workspace may help",
+                    what.rows, what.columns, what.depth, self.workspace.size(), cublasLtGetStatusString(status)));
+  };
+  if (p.algorithms.empty()) refuse(CUBLAS_STATUS_NOT_SUPPORTED);
   if (what.bias || what.sums) set(p.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
   const T one = 1, kept = what.accumulate ? T(1) : T(0);
-  check(cublasLtMatmul(self.lt.native(), p.description.native(), &one, b, p.left.native(), a, p.right.native(), &kept,
-                       c, p.out.native(), c, p.out.native(), &p.algorithm, self.workspace.data(), self.workspace.size(),
-                       stream),
-        "a matrix product");
+  for (;;) {
+    const cublasStatus_t status = cublasLtMatmul(
+        self.lt.native(), p.description.native(), &one, b, p.left.native(), a, p.right.native(), &kept, c,
+        p.out.native(), c, p.out.native(), &p.algorithms.front(), self.workspace.data(), self.workspace.size(), stream);
+    // Refused, nothing was launched: the next one is tried, now and from now on.
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE)
+      return check(status, "a matrix product");
+    if (p.algorithms.size() == 1) refuse(status);
+    p.algorithms.erase(p.algorithms.begin());
+  }
 }
 
 template <class S>
 bool products<S>::offers(const product& what, const S* a, const S* b, void* c, const void* bias) {
-  return impl_->find(what, a, b, c, bias).status == CUBLAS_STATUS_SUCCESS;
+  return !impl_->find(what, a, b, c, bias).algorithms.empty();
 }
 
 template <class S>
 std::vector<chosen_algorithm> products<S>::chosen() const {
   std::vector<chosen_algorithm> all;
   for (const auto& [placed, made] : impl_->known)
-    if (made.status == CUBLAS_STATUS_SUCCESS) all.push_back(named(placed, made.algorithm));
+    if (!made.algorithms.empty()) all.push_back(named(placed, made.algorithms.front()));
   return all;
 }
 
