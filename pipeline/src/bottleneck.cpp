@@ -1,4 +1,4 @@
-#include <penstock/pipeline/report.hpp>
+#include "mean_workers.hpp"
 
 #include <fmt/format.h>
 
@@ -25,8 +25,8 @@ const stage_report* find(const pipeline_report& r, const std::string& name) {
 }
 
 std::string at_work(const stage_report& stage) {
-  return fmt::format("{:.1f} of {} {} at work{}", stage.mean_at_work, stage.workers,
-                     stage.workers == 1 ? "worker" : "workers",
+  const std::string workers = fmt::format("{:.3g}", mean_workers(stage));
+  return fmt::format("{:.1f} of {} {} at work{}", stage.mean_at_work, workers, workers == "1" ? "worker" : "workers",
                      stage.waited_for == "a processor" ? ", which wait for processors" : "");
 }
 
@@ -79,7 +79,7 @@ std::optional<double> use_of(const pipeline_report& r, const std::string& name) 
   if (!stage || stage->workers == 0) return std::nullopt;
   if (name == "copy" && !r.limits.link_bytes_per_second) return std::nullopt;  // its thread only issues it
   if (name == "copy") return share_of_limit(stage->bytes, r.limits.link_bytes_per_second);
-  const double at_work = stage->mean_at_work / static_cast<double>(stage->workers);
+  const double at_work = stage->mean_at_work / mean_workers(*stage);
   return reads ? std::max(at_work, share_of_limit(r.reading.stored_bytes, r.limits.storage_bytes_per_second)) : at_work;
 }
 
@@ -98,7 +98,7 @@ std::string of_stage(const pipeline_report& r, const std::string& name) {
   if (stage->workers == 1 && stage->bytes == 0) return fmt::format("{}: on the device's thread", name);
   std::string sentence = fmt::format("{}: {:.2f} GB/s, {}", name, per_second(stage->bytes, r.seconds), at_work(*stage));
   const stage_report& readers = *find(r, "read");
-  if (stage->workers < readers.workers && stage->mean_at_work > near_limit * static_cast<double>(stage->workers))
+  if (stage->workers < readers.workers && stage->mean_at_work > near_limit * mean_workers(*stage))
     sentence += "; a higher concurrency would help";
   return sentence;
 }

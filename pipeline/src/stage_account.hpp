@@ -3,7 +3,6 @@
 #include "meters.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -25,7 +24,7 @@ class stage_account {
     double seconds = 0;              ///< of the runs
     std::uint64_t most_waiting = 0;  ///< blocks in front of the stage at once
     std::uint64_t most_at_work = 0;
-    std::size_t workers = 0;  ///< as many as now, or as were at work in the mean where those are more
+    std::size_t workers = 0;  ///< as many as now
   };
 
   /// `workers`: blocks that can be worked on at once.
@@ -74,9 +73,7 @@ class stage_account {
     const std::lock_guard lock(mutex_);
     stage_account::figures sums = sums_;
     if (running_) add(sums, now - last_);
-    constexpr double rounding = 1e-9;
-    const double mean = sums.seconds > 0 ? sums.busy_seconds / sums.seconds : 0;
-    sums.workers = std::max(workers_, static_cast<std::size_t>(std::ceil(mean - rounding)));
+    sums.workers = workers_;
     return sums;
   }
 

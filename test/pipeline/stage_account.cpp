@@ -47,18 +47,22 @@ BOOST_AUTO_TEST_CASE(a_run_in_progress_counts_until_now_and_the_next_one_is_adde
   BOOST_TEST(stage.read(t0 + ms(105)).seconds == 0.015, nearly);
 }
 
-BOOST_AUTO_TEST_CASE(no_more_are_at_work_in_the_mean_than_there_are_workers_though_there_were_more_before) {
+BOOST_AUTO_TEST_CASE(workers_are_as_many_as_now_and_their_time_is_of_as_many_as_there_were) {
   pp::stage_account stage;
   stage.set_workers(3);
   stage.begin_run(t0);
   for (int n = 0; n < 3; ++n) stage.begin(t0);
   for (int n = 0; n < 2; ++n) stage.end(t0 + ms(10), 0);
   stage.set_workers(t0 + ms(10), 1);
-  BOOST_TEST(stage.read(t0 + ms(20)).busy_seconds == 0.040, nearly);  // two at work in the mean
-  BOOST_TEST(stage.read(t0 + ms(20)).workers == 2u);
-  BOOST_TEST(stage.read(t0 + ms(2000)).workers == 2u);
+  const auto busy = stage.read(t0 + ms(2000));
+  BOOST_TEST(busy.workers == 1u);
+  BOOST_TEST(busy.busy_seconds == 2.020, nearly);  // 3 for 10 ms, 1 for 1990 ms
+  BOOST_TEST(busy.starved_seconds + busy.held_up_seconds == 0);
   stage.set_workers(t0 + ms(2000), 4);
-  BOOST_TEST(stage.read(t0 + ms(2001)).workers == 4u);
+  const auto idle = stage.read(t0 + ms(2001));
+  BOOST_TEST(idle.workers == 4u);
+  BOOST_TEST(idle.busy_seconds == 2.021, nearly);
+  BOOST_TEST(idle.starved_seconds == 0.003, nearly);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

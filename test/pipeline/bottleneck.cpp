@@ -1,0 +1,119 @@
+// What holds a run up, in a sentence, from figures made by hand.
+#include "mean_workers.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <string>
+
+namespace pp = penstock::pipeline;
+
+BOOST_AUTO_TEST_SUITE(bottleneck)
+
+BOOST_AUTO_TEST_CASE(the_bottleneck_is_one_sentence_beside_what_the_machine_gives) {
+  pp::pipeline_report r;
+  r.seconds = 10;
+  r.consumer_wait_seconds = 8;
+  r.reading.stored_bytes = 19'000'000'000;
+  r.stages.push_back({.name = "read", .blocks = 1, .bytes = 19'000'000'000, .workers = 12, .mean_at_work = 11.5});
+  r.consumer_waits = {{"not yet read (threads are reading)", 3, "read"}, {"being read", 4, "read"}, {"in x", 1, "x"}};
+  BOOST_TEST(bottleneck_of(r) ==
+             "reading: 1.90 GB/s, 11.5 of 12 workers at work; the consumer waited 80 % of the time, 70 % for this");
+  r.limits.storage_bytes_per_second = 2e9;
+  BOOST_TEST(bottleneck_of(r) ==
+             "reading: 1.90 GB/s of the 2.00 GB/s that the storage gives; more threads will not help; the consumer "
+             "waited 80 % of the time, 70 % for this");
+  r.stages.front().mean_at_work = 4;  // it is there when the consumer asks, mostly
+  r.limits.storage_bytes_per_second = 8e9;
+  r.consumer_wait_seconds = 3;
+  r.consumer_waits = {{"being read", 3, "read"}};
+  BOOST_TEST(bottleneck_of(r) ==
+             "the consumer: at work 70 % of the time; beside it reading: 1.90 GB/s of the 8.00 GB/s that the storage "
+             "gives, 4.0 of 12 workers at work; the consumer waited 30 % of the time, 30 % for this");
+  r.stages.front().mean_at_work =
+      2;  // all wait for each other: who is at work for a quarter of the time holds up nobody
+  r.consumer_wait_seconds = 7.2;
+  r.consumer_waits = {{"being read", 7.2, "read"}};
+  BOOST_TEST(bottleneck_of(r).find("reading: 1.90 GB/s of the 8.00 GB/s") == 0u);
+  r.limits.storage_bytes_per_second = 2e9;  // nothing would make it faster
+  BOOST_TEST(bottleneck_of(r).find("reading: 1.90 GB/s of the 2.00 GB/s") == 0u);
+  r.consumer_wait_seconds = 8;
+  r.consumer_waits = {{"waiting for a slot", 8, "copy"}};
+  r.stages.push_back({.name = "copy (issued)", .bytes = 460'000'000'000, .workers = 1});
+  r.limits.link_bytes_per_second = 55e9;
+  BOOST_TEST(bottleneck_of(r) ==
+             "the link: 46.00 GB/s of the 55.00 GB/s that it carries; the consumer waited 80 % of the time, 80 % for "
+             "this");
+  r.consumer_wait_seconds = 0.1;
+  r.device_stall.seconds = 0.1;
+  BOOST_TEST(bottleneck_of(r) == "the consumer: batches were ready 98.0 % of the time");
+  r.device_stall.seconds = 5;
+  BOOST_TEST(bottleneck_of(r) ==
+             "the link: 46.00 GB/s of the 55.00 GB/s that it carries; the consumer's stream waited 50 % of the time on "
+             "the device");
+}
+
+BOOST_AUTO_TEST_CASE(more_processors_are_no_advice_where_readers_wait_for_one_chunk) {
+  pp::pipeline_report r;
+  r.seconds = 10;
+  r.consumer_wait_seconds = 9;
+  r.consumer_waits = {{"being decoded", 9, "decode"}};
+  r.reading = {.stored_bytes = 1'000'000'000, .decoded_bytes = 5'000'000'000, .read_seconds = 1};
+  r.stages.push_back({.name = "read", .bytes = 5'000'000'000, .busy_seconds = 40, .workers = 4, .mean_at_work = 4});
+  const auto sentence = [&](double seconds_of_decoding) {
+    r.reading.decode_seconds = seconds_of_decoding;
+    return bottleneck_of(r);
+  };
+  BOOST_TEST(sentence(35) ==
+             "decoding: 0.50 GB/s of rows out of 0.10 GB/s of stored bytes, 4.0 of 4 workers at work; more processors "
+             "would help; the consumer waited 90 % of the time, 90 % for this");
+  BOOST_TEST(sentence(9) ==
+             "decoding: 0.50 GB/s of rows out of 0.10 GB/s of stored bytes, 4.0 of 4 workers at work; 75 % of their "
+             "time they wait for a chunk that another decodes, or copy rows out of one: smaller chunks of whole rows "
+             "would help; the consumer waited 90 % of the time, 90 % for this");
+  r.reading.decoded_bytes = 0;
+  BOOST_TEST(sentence(35) ==
+             "converting: 0.10 GB/s of stored bytes, 4.0 of 4 workers at work; more processors would help; the "
+             "consumer waited 90 % of the time, 90 % for this");
+}
+
+BOOST_AUTO_TEST_CASE(a_wait_that_is_no_stages_is_named_too) {
+  pp::pipeline_report r;
+  r.seconds = r.consumer_wait_seconds = 1;
+  r.consumer_waits = {{"not in the line yet (the run begins)", 1, "beginning"}};
+  BOOST_TEST(bottleneck_of(r).find("the beginning of the run: ") == 0u);
+  r.consumer_waits.clear();
+  BOOST_TEST(bottleneck_of(r).find("handing over: ") == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(workers_that_were_more_for_a_while_are_counted_in_the_mean) {
+  pp::pipeline_report r;
+  r.seconds = 10;
+  r.consumer_wait_seconds = 4;
+  r.consumer_waits = {{"being read", 4, "read"}};
+  r.reading.stored_bytes = 20'000'000'000;
+  // One now, at work all the time; three for a twentieth of it, one of whom was idle.
+  r.stages.push_back({.name = "read",
+                      .bytes = 20'000'000'000,
+                      .busy_seconds = 10.5,
+                      .wait_seconds = 0.5,
+                      .waits = {{"a free slot", 0.5, "slots"}},
+                      .workers = 1,
+                      .mean_at_work = 1.05});
+  BOOST_TEST(mean_workers(r.stages.front()) == 1.1, boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(bottleneck_of(r) ==
+             "reading: 2.00 GB/s, 1.1 of 1.1 workers at work; the consumer waited 40 % of the time, 40 % for this");
+  // Seldom at work: who holds it up is the consumer, however few workers there are now.
+  r.stages.front().busy_seconds = 4;
+  r.stages.front().wait_seconds = 7;
+  r.stages.front().mean_at_work = 0.4;
+  BOOST_TEST(bottleneck_of(r) ==
+             "the consumer: at work 60 % of the time; beside it reading: 2.00 GB/s, 0.4 of 1.1 workers at work; the "
+             "consumer waited 40 % of the time, 40 % for this");
+}
+
+BOOST_AUTO_TEST_CASE(stages_whose_waits_are_not_known_have_the_workers_there_are) {
+  BOOST_TEST(pp::mean_workers({.name = "gather", .busy_seconds = 2, .workers = 1, .mean_at_work = 0.2}) == 1);
+  BOOST_TEST(pp::mean_workers({.name = "read", .wait_seconds = 1, .waits = {{"x", 1, "x"}}, .workers = 2}) == 2);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
