@@ -45,7 +45,7 @@ void handle_no_longer() {
 }  // namespace
 
 stop_on_signal::stop_on_signal(const std::string& sentence)
-    : before_it_began_(sentence + '\n'), begun_(sentence.empty()) {
+    : before_it_began_(sentence + '\n'), phase_(sentence.empty() ? phase::begun : phase::before) {
   if (::pipe(pipe_) != 0) throw std::system_error(errno, std::generic_category(), "a pipe for signals cannot be made");
   write_end = pipe_[1];
   taken = 0;
@@ -69,13 +69,22 @@ stop_on_signal::~stop_on_signal() {
   ::close(pipe_[1]);
 }
 
+void stop_on_signal::begin() noexcept {
+  phase there = phase::before;
+  phase_.compare_exchange_strong(there, phase::begun);
+  while (there == phase::ending) ::pause();  // the thread ends the program, as soon as its sentence is written
+}
+
+void stop_on_signal::end(int number) noexcept {
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, before_it_began_.data(), before_it_began_.size());
+  ::_exit(128 + number);
+}
+
 void stop_on_signal::wait() {
   unsigned char number = 0;
   while (::read(pipe_[0], &number, 1) == 1 && number != 0) {
-    if (!begun_) {
-      [[maybe_unused]] const auto written = ::write(STDERR_FILENO, before_it_began_.data(), before_it_began_.size());
-      ::_exit(128 + number);
-    }
+    phase there = phase::before;
+    if (phase_.compare_exchange_strong(there, phase::ending)) end(number);
     signal_ = number;
     stop_.request_stop();
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -19,17 +20,25 @@ class stop_on_signal {
   stop_on_signal(const stop_on_signal&) = delete;
   stop_on_signal& operator=(const stop_on_signal&) = delete;
 
-  void begin() noexcept { begun_ = true; }
+  /// From here on a signal is a stop request, and there is something to be kept. Does not return where a signal came
+  /// first and is ending the program: what it says of nothing being kept stays true.
+  void begin() noexcept;
 
   std::stop_token token() const noexcept { return stop_.get_token(); }
   /// The signal that came, or 0.
   int signal() const noexcept { return signal_; }
 
  private:
+  enum class phase : std::uint8_t {
+    before,  ///< the work begins: a signal ends the program
+    begun,   ///< a signal is a stop request
+    ending   ///< a signal came before the work began
+  };
   void wait();
+  void end(int number) noexcept;
 
   const std::string before_it_began_;
-  std::atomic<bool> begun_;
+  std::atomic<phase> phase_;
   std::stop_source stop_;
   std::atomic<int> signal_{0};
   int pipe_[2] = {-1, -1};

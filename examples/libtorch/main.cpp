@@ -129,12 +129,13 @@ class libtorch_program {
   nlohmann::json results_;
 };
 
-void train(const examples::libtorch_options& o, std::stop_token stop) {
+void train(const examples::libtorch_options& o, examples::stop_on_signal& signals) {
   const auto device = ps::gpu::device::parse(o.device);
   const examples::libtorch_data data(o);
   examples::check_output("--json", o.json, data.files());
   libtorch_program program(o, data, device);
-  program.run(stop);
+  signals.begin();
+  program.run(signals.token());
   program.report();
 }
 
@@ -149,9 +150,9 @@ int main(int argc, char** argv) {
   examples::libtorch_options o;
   examples::add_libtorch_options(app, o);
   return examples::run_program(app, argc, argv, [&] {
-    const examples::stop_on_signal signals;
+    examples::stop_on_signal signals("penstock-libtorch: stopped; nothing is kept");
     try {
-      train(o, signals.token());
+      train(o, signals);
     } catch (const ps::pipeline::stopped&) {
       throw examples::interrupted(signals.signal(), "stopped; nothing is kept");
     } catch (const c10::OutOfMemoryError&) {

@@ -1,11 +1,50 @@
 """penstock-predict: what it writes, and what it refuses."""
 
+import os
+import pathlib
+import platform
 import signal
+import subprocess
+import unittest
 
 import h5py
 import numpy
 
-from program_case import program_case
+from program_case import program_case, programs
+
+
+def full_pipe():
+    """A pipe that takes nothing until it is read from: where to read, and where to write."""
+    out, end = os.pipe()
+    os.set_blocking(end, False)
+    for piece in bytes(4096), bytes(1):
+        try:
+            while True:
+                os.write(end, piece)
+        except BlockingIOError:
+            pass
+    os.set_blocking(end, True)
+    return out, end
+
+
+def text_of(pipe):
+    """What was written to a full pipe since, as soon as there is some, or nobody is left to write."""
+    while piece := os.read(pipe, 1 << 20):
+        if text := piece.lstrip(b"\0"):
+            return text
+    return b""
+
+
+def is_in(running, call, descriptor=None):
+    """Whether a thread of a program waits in this call of the system's, of this descriptor where one is given."""
+    for thread in pathlib.Path(f"/proc/{running.pid}/task").iterdir():
+        try:
+            now = (thread / "syscall").read_text().split()
+        except OSError:  # it has ended
+            continue
+        if now[0] == str(call) and descriptor in (None, int(now[1], 16)):
+            return True
+    return False
 
 
 class predict(program_case):
@@ -77,6 +116,33 @@ class predict(program_case):
         self.assert_one_line(self.run_program("penstock-predict", checkpoint, path, "-o", path, expect=2), "--output")
         self.assertFalse(out.exists())
         self.assertEqual(sorted(entry.name for entry in self.folder.iterdir()), ["c.h5", "rows.h5"])
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "the system's calls have other numbers on this processor")
+    def test_a_signal_just_before_it_begins_leaves_no_file(self):
+        path, out, write, pause = self.make_rows(rows=500), self.folder / "out.h5", 1, 34
+        checkpoint = self.trained(path)
+        # It waits with its plan for a full pipe, and then with the sentence for the signal for another one.
+        (shown, shown_end), (errors, errors_end) = full_pipe(), full_pipe()
+        self.addCleanup(os.close, shown)
+        self.addCleanup(os.close, errors)
+        command = [programs / "penstock-predict", checkpoint, path, "-o", out, "--device", "host"]
+        running = subprocess.Popen(command, stdout=shown_end, stderr=errors_end)
+        self.addCleanup(running.wait)
+        self.addCleanup(running.kill)
+        os.close(shown_end)
+        os.close(errors_end)
+        while not is_in(running, write, 1):
+            self.assertIsNone(running.poll())
+        running.send_signal(signal.SIGINT)
+        while not is_in(running, write, 2):
+            self.assertIsNone(running.poll())
+        self.assertIn(b"model", text_of(shown))
+        while not is_in(running, pause):  # it would begin now
+            self.assertEqual(list(self.folder.glob("out.h5*")), [])
+            self.assertIsNone(running.poll())
+        self.assertIn(b"nothing is written", text_of(errors))
+        self.assertEqual(running.wait(timeout=100), 128 + signal.SIGINT)
+        self.assertEqual(list(self.folder.glob("out.h5*")), [])
 
     def test_a_signal_leaves_no_file_and_an_older_one_as_it_was(self):
         path = self.make_rows(rows=500)

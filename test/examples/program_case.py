@@ -29,6 +29,13 @@ class program_case(unittest.TestCase):
         self.addCleanup(running.kill)
         return running
 
+    def handles(self, running, number):
+        """Whether a program has come so far that it looks after a signal itself."""
+        for line in pathlib.Path(f"/proc/{running.pid}/status").read_text().splitlines():
+            if line.startswith("SigCgt:"):
+                return int(line.split()[1], 16) >> (number - 1) & 1
+        return False
+
     def make_rows(self, *arguments, rows=5000, columns=64, name="rows.h5"):
         path = self.folder / name
         self.run_program("penstock-make-dataset", "rows", path, "--rows", rows, "--columns", columns, *arguments)

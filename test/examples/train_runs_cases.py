@@ -124,13 +124,6 @@ class train_runs(program_case):
         self.assertEqual((shown, errors.count("\n")), ("", 1), errors)
         self.assertIn("stopped before the first step", errors)
 
-    def handles(self, running, number):
-        """Whether a program has come so far that it looks after a signal itself."""
-        for line in pathlib.Path(f"/proc/{running.pid}/status").read_text().splitlines():
-            if line.startswith("SigCgt:"):
-                return int(line.split()[1], 16) >> (number - 1) & 1
-        return False
-
     def test_a_second_signal_ends_it_at_once(self):
         data, checkpoint = self.make_rows(rows=20000), self.folder / "state.h5"
         running = self.start_program(
