@@ -14,9 +14,9 @@ inline bool holds_texts(const penstock::io::row_reader& reader) {
 }
 
 /// Refuses texts where numbers are meant: the codes that io gives for them would be taken for values. `why` says who
-/// takes numbers. Throws io::error.
+/// takes numbers. Opens the first of the dataset's files alone, since all of them have its type. Throws io::error.
 inline void require_numbers(const std::vector<penstock::io::location>& dataset, const std::string& why) {
-  if (dataset.empty() || !holds_texts(penstock::io::row_reader(dataset))) return;
+  if (dataset.empty() || !holds_texts(penstock::io::row_reader(std::vector{dataset.front()}))) return;
   throw penstock::io::error("it holds texts, and " + why,
                             {.file = dataset.front().file.string(), .dataset = dataset.front().dataset});
 }

@@ -4,14 +4,16 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 namespace examples {
 namespace {
 
-/// A block of data with a line for each epoch that has the value; empty where none has.
+/// A block of data with a line for each epoch that has the value, as a finite number; empty where none has.
 std::string points_of(const std::vector<nlohmann::json>& epochs, const std::string& name) {
   std::string points;
   for (const auto& epoch : epochs)
-    if (epoch.contains(name) && epoch.at(name).is_number())
+    if (epoch.contains(name) && epoch.at(name).is_number() && std::isfinite(epoch.at(name).get<double>()))
       points += fmt::format("{} {}\n", epoch.at("epoch").dump(), epoch.at(name).dump());
   return points;
 }

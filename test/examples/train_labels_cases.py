@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shutil
 
 import h5py
 import numpy
@@ -158,6 +159,19 @@ class train_labels(program_case):
         done, found = self.train(path, "--x", "/none", "--no-normalise", "--skip-non-finite", "--log", log)
         self.assertIn("loss nan, train accuracy nan", done.stdout)
         self.assertIsNone(found["epochs"][-1]["train_accuracy"])
+
+    def test_what_is_no_number_is_not_drawn(self):
+        if shutil.which("gnuplot") is None:
+            self.skipTest("gnuplot is not installed")
+        path, x, label = self.make_classes()
+        with h5py.File(path, "a") as file:
+            file["none"] = numpy.full_like(x, numpy.nan)
+        picture = self.folder / "curves.svg"
+        rows = ("--x", "/none", "--test-x", "/x", "--test-y", "/label", "--no-normalise", "--skip-non-finite")
+        self.train(path, *rows, "--plot", picture)
+        shown = picture.read_text()
+        self.assertIn(">test<", shown)
+        self.assertNotIn(">train<", shown)
 
     def test_names_of_any_text_have_a_line_each_in_the_table(self):
         path, x, label = self.make_classes()
