@@ -186,6 +186,17 @@ BOOST_AUTO_TEST_CASE(fields_that_do_not_fit_the_model_are_refused) {
   BOOST_CHECK_THROW(other.trainer.train_epoch(other.planned.training), std::invalid_argument);
 }
 
+BOOST_AUTO_TEST_CASE(a_stored_weight_that_is_no_field_is_refused_with_those_that_are_there) {
+  const training_file data;
+  auto options = small_trainer();
+  options.stored_weight = "wieght";
+  training_run run(data, options);
+  BOOST_CHECK_EXCEPTION(
+      run.trainer.train_epoch(run.planned.training), std::invalid_argument, [](const std::invalid_argument& e) {
+        return std::string(e.what()) == "stored_weight: no stored field is named \"wieght\"; there are x, label";
+      });
+}
+
 BOOST_AUTO_TEST_CASE(a_stop_between_steps_is_gone_on_from) {
   const training_file data;
   for (const std::size_t accumulate : {1u, 3u}) {

@@ -55,7 +55,7 @@ struct softmax_loss {
     row_score<T> score;
     score.loss = factors.weight * (share * log(sum) - linear);
     score.weight = factors.weight * (target.values == nullptr ? weight_of(class_of(target)) : T(1));
-    const bool predicts = score.loss == score.loss;  // a NaN among the outputs predicts nothing
+    const bool predicts = score.loss == score.loss;  // NaN or +inf among the outputs predicts nothing
     score.hits = compare(lanes, z, label_of(lanes, target), predicts, factors.gradient == T(0));
     if (factors.gradient == T(0)) return score;
     lanes.join();

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace penstock::train {
@@ -24,10 +26,22 @@ std::string stored_in(const pipeline::pipeline& data, const std::string& field) 
   return first == last ? first : fmt::format("{} to {}", first, last);
 }
 
+void require_stored(const pipeline::pipeline& data, const std::string& weight) {
+  if (data.rows() == 0 || data.place_of(weight, 0)) return;
+  std::vector<std::string> stored;
+  for (const auto& field : data.plan().fields)
+    if (data.place_of(field.name, 0)) stored.push_back(field.name);
+  throw std::invalid_argument(
+      fmt::format("stored_weight: no stored field is named \"{}\"; there are {}", weight, fmt::join(stored, ", ")));
+}
+
 /// The field that holds the rows' weights as they are stored; empty where there is none, as where all are 1, a mask of
 /// damaged rows, or made by a transform alone.
 std::string stored_weight(const pipeline::pipeline& data, const trainer_options& options) {
-  if (!options.stored_weight.empty()) return options.stored_weight;
+  if (!options.stored_weight.empty()) {
+    require_stored(data, options.stored_weight);
+    return options.stored_weight;
+  }
   const bool stored = !options.weight.empty() && options.weight != data.plan().damage_mask && data.rows() > 0 &&
                       data.place_of(options.weight, 0);
   return stored ? options.weight : "";

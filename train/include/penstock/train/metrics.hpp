@@ -9,8 +9,8 @@ namespace penstock::train {
 /// Sums over rows that went through a stage: neither padding nor masked ones.
 struct metrics {
   double loss_sum = 0;        ///< of weight times loss
-  std::uint64_t correct = 0;  ///< rows whose prediction is the target; of several sigmoids, all of them. A row with a
-                              ///< NaN among its outputs has no prediction, and is in no confusion matrix
+  std::uint64_t correct = 0;  ///< rows whose prediction is the target; of several sigmoids, all. NaN among outputs, or
+                              ///< +inf in a softmax: no prediction, nor in a confusion matrix; a sigmoid of +inf is yes
   std::uint64_t rows = 0;
   double weight_sum = 0;       ///< what loss() divides by
   double square_sum = 0;       ///< of weight times the mean squared distance, for losses of values

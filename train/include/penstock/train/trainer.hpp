@@ -31,8 +31,8 @@ struct trainer_options {
   std::string label = "label";  ///< the field of the targets: int32, or values of type stage.compute
   std::string weight{};         ///< the field of the rows' weights, of type stage.compute; empty: all 1. A test set
                                 ///< may lack it
-  std::string stored_weight{};  ///< the field that a transform makes `weight` of, where one does: data that a run
-                                ///< goes on with must have it from the same place. Empty: `weight`, where it is stored
+  std::string stored_weight{};  ///< the stored field that a transform makes `weight` of, where one does: a run goes on
+                                ///< only where it has the same place; it must be there. Empty: `weight`, if stored
   std::vector<std::string> class_names{};  ///< kept in checkpoints; empty: classes are numbers
   early_stopping stop{};                   ///< what judge() goes by
   std::uint64_t check_every = 32;          ///< steps between looks at the device, which do not wait for it
