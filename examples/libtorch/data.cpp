@@ -1,5 +1,6 @@
 #include "data.hpp"
 
+#include <penstock/gpu/ledger.hpp>
 #include <penstock/io/row_reader.hpp>
 #include <penstock/pipeline/description.hpp>
 
@@ -104,9 +105,16 @@ pipeline::pipeline open_batches(const labelled_rows& rows, bool training, const 
                           .field("y", rows.y, {.as = penstock::type::int64});
   const pipeline::order_options order =
       training ? pipeline::order_options(pipeline::shuffled{.seed = o.seed}) : pipeline::sequential{};
-  return (pipeline::read(source, order) | pipeline::batch_options{.rows = o.batch_rows} |
-          pipeline::transport_options{.threads = o.threads})
-      .build(device, o.pipeline);
+  try {
+    return (pipeline::read(source, order) | pipeline::batch_options{.rows = o.batch_rows} |
+            pipeline::transport_options{.threads = o.threads})
+        .build(device, o.pipeline);
+  } catch (const penstock::gpu::budget_error& e) {
+    // "Device memory" is not --device-memory here: that is torch's, too.
+    throw std::runtime_error(std::string(e.what()) +
+                             " --rows-memory sets device memory for rows, --pinned-memory and --host-memory the other "
+                             "kinds, each for the training set and again for the test set.");
+  }
 }
 
 }  // namespace examples

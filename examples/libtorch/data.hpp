@@ -33,7 +33,8 @@ struct libtorch_data {
 };
 
 /// Batches with "x" as float32, scaled, and "y" as int64, as torch's cross-entropy takes them; shuffled for training,
-/// as they lie for testing. Throws gpu::budget_error with the itemised list.
+/// as they lie for testing. Throws std::runtime_error with the itemised list and the options that set the budget, where
+/// it does not do.
 penstock::pipeline::pipeline open_batches(const labelled_rows& rows, bool training, const libtorch_data& data,
                                           const libtorch_options& o, penstock::gpu::device device);
 

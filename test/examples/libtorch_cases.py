@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 
 import h5py
@@ -117,6 +118,26 @@ class libtorch(program_case):
         self.assert_one_line(self.train(path, "--x", "/nothing", "--y", "/y", *host, expect=2), "hold no values")
         tested = ("--x", "/x", "--y", "/y", "--test-x", "/empty", "--test-y", "/labels")
         self.assert_one_line(self.train(path, *tested, *host, expect=2), "/empty", "no rows")
+
+    def test_a_signal_does_not_wait_for_labels_to_be_looked_at(self):
+        path = self.write(x=numpy.zeros((20, 4), "f4"), y=numpy.zeros(20, "i4"))
+        for n in range(1000):
+            os.link(path, self.folder / f"part-{n:03}.h5")
+        files = (self.folder / "part-*.h5", "--x", "/x", "--y", "/y", "--device", "host")
+        running = self.start_program("penstock-libtorch", *files, stdout=subprocess.PIPE)
+        while not self.handles(running, signal.SIGINT):
+            self.assertIsNone(running.poll())
+        running.send_signal(signal.SIGINT)
+        shown, errors = running.communicate(timeout=100)
+        self.assertEqual(running.returncode, 128 + signal.SIGINT)
+        self.assertEqual((shown, errors), ("", "penstock-libtorch: stopped; nothing is kept\n"))
+
+    def test_a_budget_that_is_too_small_names_the_options_that_set_it(self):
+        path = self.write(x=numpy.zeros((20, 4), "f4"), y=numpy.zeros(20, "i4"))
+        rows = (path, "--x", "/x", "--y", "/y", "--device", "host")
+        done = self.train(*rows, "--rows-memory", "1KiB", expect=1)
+        for word in "The smallest budget that would do: device", "--rows-memory", "--pinned-memory", "--host-memory":
+            self.assertIn(word, done.stderr)
 
     def test_wrong_use_is_refused(self):
         path = self.write(x=numpy.zeros((20, 2, 2, 2, 2), "f4"), y=numpy.zeros(20, "i4"))
