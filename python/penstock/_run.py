@@ -65,11 +65,13 @@ class Run:
                 raise StopIteration
             self._handle = self._next(loop.number, at)
             self._clock.tick()
-            loop._taken += 1
+            batch = Batch(self._handle, self.fields, self.device, loop.number)
             is_last = at + 1 == self.batches
-            self.position = (loop.number + 1, 0) if is_last else (loop.number, at + 1)
             self._core_at = (self._core_epoch + 1, 0) if is_last else (self._core_epoch, at + 1)
-            return Batch(self._handle, self.fields, self.device, loop.number)
+            after = (loop.number + 1, 0) if is_last else (loop.number, at + 1)
+            # The last of all, and at once: what Ctrl-C keeps from being handed out comes again, in a saved state too.
+            self.position, loop._taken = after, loop._taken + 1
+            return batch
 
     def _begin(self, loop: Epoch) -> None:
         if loop._taken:

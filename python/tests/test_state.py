@@ -1,12 +1,15 @@
 """A loop goes on where it was left, in this loader or another one, and as C++ would."""
 
+import inspect
 import json
+import sys
 
 import h5py
 import numpy as np
 import pytest
 
 import penstock as ps
+from penstock._run import Run
 
 ORDERS = [ps.Sequential(), ps.Shuffled(seed=7), ps.Shuffled(seed=7, run_rows=16, pool_rows=128), ps.Random(seed=7)]
 
@@ -159,3 +162,37 @@ def test_a_state_is_that_of_cpp_both_ways(make, labels_of, tmp_path):
     assert loader.state_dict() == json.loads(STATE_IN_CPP)
     loader.load_state_dict(json.loads(STATE_IN_CPP))
     assert labels_of(loader.epoch(5)).tolist() == [int(row) for row in IN_CPP[order, 5].split()[5:]]
+
+
+def interrupt_at(code, line):
+    """For sys.settrace(): Ctrl-C as this line of a function begins."""
+
+    def trace(frame, event, argument):
+        if frame.f_code is not code:
+            return None
+        if event == "line" and frame.f_lineno == line:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return trace
+
+    return trace
+
+
+def test_a_batch_that_ctrl_c_kept_from_being_handed_out_comes_again(make, labels_of):
+    text, first = inspect.getsourcelines(Run.take)
+    interrupted = []
+    for line in range(first + 1, first + len(text) - 1):  # but the return: that one is as good as handed out
+        loader = make(100)
+        loop = loader.epoch(0)
+        next(loop)
+        found = []
+        sys.settrace(interrupt_at(Run.take.__code__, line))
+        try:
+            found.append(next(loop).numpy("label").copy())
+        except KeyboardInterrupt:
+            interrupted.append(line)
+        finally:
+            sys.settrace(None)
+        assert loader.state_dict()["batch"] == 1 + len(found)
+        np.testing.assert_array_equal(np.concatenate([*found, labels_of(loop)]), np.arange(100, 1000))
+    assert first + len(text) - 2 in interrupted
