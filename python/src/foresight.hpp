@@ -1,10 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <string>
-
-#include "raised.hpp"
 
 namespace penstock::python {
 
@@ -13,35 +12,27 @@ namespace penstock::python {
 /// loop comes there. Used with the GIL.
 class foresight {
  public:
-  /// Which epochs are ahead; to be put back where a run could not begin.
-  struct place {
-    std::uint64_t run = 0;
-    std::uint64_t epoch = 0;  ///< that is asked for
-  };
-
-  /// A run begins at an epoch; what was kept of the one before counts no more. Returns how it was.
-  place begin(std::uint64_t epoch) noexcept;
-  void put_back(const place& before) noexcept { now_ = before; }
+  /// A run begins at an epoch, and none of the run before is at work any more: what was kept of that counts no more.
+  void begin(std::uint64_t epoch) noexcept;
 
   /// Rows of this epoch are wanted now. Throws the pipeline::error that was kept for it.
   void ask(std::uint64_t epoch);
 
-  bool is_ahead(std::uint64_t epoch) const noexcept { return epoch > now_.epoch; }
+  bool is_ahead(std::uint64_t epoch) const noexcept { return epoch > asked_; }
   /// Whether rows of this epoch will not be given to anybody.
-  bool is_spoiled(std::uint64_t epoch) const noexcept;
-  void forget() noexcept { first_.reset(); }
-  /// `stage`: the function's name; `rows`: for people.
-  void keep(std::uint64_t epoch, std::string stage, std::string rows, raised what);
+  bool is_spoiled(std::uint64_t epoch) const noexcept { return first_ && first_->epoch <= epoch; }
+  void forget() noexcept;
+  /// `stage`: the function's name; `rows`: for people; `sentence`: what `cause` says.
+  void keep(std::uint64_t epoch, std::string stage, std::string rows, std::string sentence, std::exception_ptr cause);
 
  private:
   struct failure {
-    std::uint64_t run, epoch;
-    std::string stage, rows;
-    raised what;
+    std::uint64_t epoch;
+    std::string stage, rows, sentence;
+    std::exception_ptr cause;
   };
 
-  place now_;
-  std::uint64_t runs_ = 0;
+  std::uint64_t asked_ = 0;       ///< the epoch in hand
   std::optional<failure> first_;  ///< of the epoch that comes first
 };
 

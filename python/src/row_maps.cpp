@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <optional>
 #include <span>
 #include <thread>
@@ -13,6 +14,7 @@
 
 #include "errors.hpp"
 #include "gil.hpp"
+#include "raised.hpp"
 
 namespace penstock::python {
 namespace nb = nanobind;
@@ -113,15 +115,23 @@ struct row_maps::map {
     const presence here(threads);
     try {
       call(block, before, after);
-    } catch (const nb::python_error& error) {
-      raised what(error);
-      if (!ahead->is_ahead(block.epoch())) throw what;
-      ahead->keep(block.epoch(), name, rows_of(block), std::move(what));
+    } catch (const std::exception& error) {
+      if (!ahead->is_ahead(block.epoch())) throw;
+      ahead->keep(block.epoch(), name, rows_of(block), error.what(), std::current_exception());
     }
   }
 
  private:
+  /// What Python raises is thrown as what any thread may hold.
   void call(const pipeline::block& block, const shapes& before, const shapes& after) const {
+    try {
+      apply(block, before, after);
+    } catch (const nb::python_error& error) {
+      throw raised(error);
+    }
+  }
+
+  void apply(const pipeline::block& block, const shapes& before, const shapes& after) const {
     const std::size_t rows = block.rows();
     const nb::bytes ids(reinterpret_cast<const char*>(block.row_ids()), rows * sizeof(std::uint64_t));
     nb::list declared;

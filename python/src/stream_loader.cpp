@@ -36,10 +36,11 @@ void look_at_signals() {
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
-/// As many epochs as fit in a run's positions; more than anybody trains.
-std::uint64_t epochs_of_run(std::uint64_t rows) {
-  constexpr std::uint64_t many = std::uint64_t{1} << 20;
-  return std::clamp<std::uint64_t>((std::uint64_t{1} << 61) / std::max<std::uint64_t>(rows, 1), 1, many);
+constexpr std::uint64_t no_epochs = 0, all_epochs = std::uint64_t{1} << 20;  // more than anybody trains
+
+/// As many epochs as fit in a run's positions, at the most.
+std::uint64_t that_fit(std::uint64_t epochs, std::uint64_t rows) {
+  return std::min(epochs, std::max<std::uint64_t>((std::uint64_t{1} << 61) / std::max<std::uint64_t>(rows, 1), 1));
 }
 
 }  // namespace
@@ -126,23 +127,22 @@ std::pair<std::uint64_t, std::uint64_t> stream_loader::resume_at(const std::stri
 
 void stream_loader::begin(std::uint64_t epoch, std::uint64_t batch, std::optional<std::uintptr_t> stream) {
   refuse_caller();
-  const foresight::place before = maps_.ahead().begin(epoch);
-  try {
-    begin_run(epoch, batch, stream);
-  } catch (...) {
-    maps_.ahead().put_back(before);  // the run before may go on
-    throw;
-  }
+  // A run of nothing first: it is refused where the run before must go on, and ends that otherwise. A function of map()
+  // can so be told for which of the two it works, whenever it is called.
+  begin_run({epoch, 0}, no_epochs, stream);
+  maps_.ahead().begin(epoch);
+  begin_run({epoch, batch}, all_epochs, stream);
 }
 
-void stream_loader::begin_run(std::uint64_t epoch, std::uint64_t batch, std::optional<std::uintptr_t> stream) {
+void stream_loader::begin_run(pipeline::run_position at, std::uint64_t epochs, std::optional<std::uintptr_t> stream) {
   const without_gil unlocked;
   const turn mine(*this);
   const pipeline::pipeline& pipe = built();
-  pipeline::consume_options options{.stop = stop_.get_token(), .first_batch = batch, .while_waiting = &look_at_signals};
+  pipeline::consume_options options{
+      .stop = stop_.get_token(), .first_batch = at.batch, .while_waiting = &look_at_signals};
   if (stream && pipe.device().is_cuda()) options.stream = gpu::stream_ref(pipe.device(), native_stream(*stream));
-  range_ =
-      std::make_unique<pipeline::epoch_range>(pipeline_->epochs(epoch, epochs_of_run(pipe.rows()), std::move(options)));
+  range_ = std::make_unique<pipeline::epoch_range>(
+      pipeline_->epochs(at.epoch, that_fit(epochs, pipe.rows()), std::move(options)));
 }
 
 std::optional<batch_handle> stream_loader::next(std::uint64_t epoch, std::uint64_t index) {

@@ -74,7 +74,7 @@ class stream_loader {
   };
 
   const pipeline::pipeline& built() const;
-  void begin_run(std::uint64_t epoch, std::uint64_t batch, std::optional<std::uintptr_t> stream);
+  void begin_run(pipeline::run_position at, std::uint64_t epochs, std::optional<std::uintptr_t> stream);
 
   /// For a destructor that runs in a function of this loader's: the garbage collector may be called by any thread.
   void close_on_main_thread() noexcept;

@@ -1,13 +1,17 @@
 """Functions of the user's on blocks of rows."""
 
 import gc
+import inspect
+import sys
 import threading
+import time
 import weakref
 
 import numpy as np
 import pytest
 
 import penstock as ps
+from penstock import _run
 
 
 def test_a_function_changes_a_field_in_place(make, source, labels_of):
@@ -223,3 +227,117 @@ def test_what_failed_ahead_does_not_spoil_another_run(make, source, labels_of):
     del kept
     failing.clear()
     np.testing.assert_array_equal(labels_of(loader.epoch(1)), expected)
+
+
+def wait_until_a_run_begins(is_done):
+    """Returns while the main thread is in the extension, without the GIL; at once where that was done."""
+    code, (text, first) = _run._patiently.__code__, inspect.getsourcelines(_run._patiently)
+    calls = [first + i for i, line in enumerate(text) if "return call(" in line]
+    while not is_done():
+        frame = sys._current_frames()[threading.main_thread().ident]
+        if frame.f_code is code and frame.f_lineno in calls:
+            return
+        del frame
+        time.sleep(0)
+
+
+def refused_until(raised, loader, epoch):
+    """Loops that cannot begin, one after another, until a function has raised beside them."""
+    gc.freeze()  # each of them collects garbage, for most of its time
+    while not raised.is_set():
+        with pytest.raises(ps.PipelineError, match="still held"):
+            next(loader.epoch(epoch))
+    gc.unfreeze()
+
+
+def test_a_loop_that_cannot_begin_ends_none(make, source, labels_of):
+    reached, go, raised = threading.Event(), threading.Event(), threading.Event()
+
+    def fails(block):
+        if block.epoch == 1:
+            reached.set()
+            go.wait()
+            wait_until_a_run_begins(raised.is_set)
+            raised.set()
+            raise ValueError("too early")
+
+    loader = make(of=source.map(fails, fields=[], threads=2))
+    loop = loader.epoch(0)
+    held = next(loop).numpy("label")
+    assert reached.wait(60)
+    go.set()
+    refused_until(raised, loader, 5)
+    del held
+    np.testing.assert_array_equal(labels_of(loop), np.arange(64, 1000))
+    with pytest.raises(ps.PipelineError, match="of epoch 1: ValueError: too early"):
+        next(loader.epoch(1))
+
+
+def test_what_fails_beside_a_loop_that_cannot_begin_hides_no_earlier_failure(make, source, labels_of):
+    reached, go, raised = threading.Event(), threading.Event(), threading.Event()
+
+    def fails(block):
+        if block.epoch == 1 and 999 in block.row_ids:
+            reached.wait()
+            raise ValueError("the first")
+        if block.epoch == 2:
+            reached.set()
+            go.wait()
+            wait_until_a_run_begins(raised.is_set)
+            raised.set()
+            raise ValueError("the second")
+        return {"label": block["label"] + 1}
+
+    loader = make(of=source.map(fails, fields=["label"], threads=3))
+    loop = loader.epoch(0)
+    held = next(loop).numpy("label")
+    assert reached.wait(60)
+    go.set()
+    refused_until(raised, loader, 0)
+    del held
+    np.testing.assert_array_equal(labels_of(loop), np.arange(65, 1001))
+    with pytest.raises(ps.PipelineError, match="of epoch 1: ValueError: the first"):
+        labels_of(loader.epoch(1))
+
+
+def test_what_fails_while_a_run_is_replaced_is_not_the_next_one_s(make, source, labels_of):
+    reached, go, failures = threading.Event(), threading.Event(), []
+
+    class Early(Exception):
+        pass
+
+    def fails_once(block):
+        if block.epoch == 1 and not failures:
+            reached.set()
+            go.wait()
+            wait_until_a_run_begins(lambda: failures)
+            error = Early()
+            failures.append(weakref.ref(error))
+            raise error
+
+    loader = make(of=source.map(fails_once, fields=[], threads=2))
+    next(loader.epoch(0))
+    assert reached.wait(60)
+    go.set()
+    for epoch in (0, 1):
+        np.testing.assert_array_equal(labels_of(loader.epoch(epoch)), np.arange(1000))
+    gc.collect()
+    assert [alive() for alive in failures] == [None]
+
+
+def test_values_that_cannot_be_taken_ahead_end_no_loop(make, source, labels_of):
+    def shrinks(block):
+        values = np.arange(len(block))
+
+        class Late:
+            def __array__(self, dtype=None, copy=None):
+                if block.epoch == 1:
+                    values.resize(1, refcheck=False)  # it was looked at before
+                return np.zeros((len(block), 5), np.float32)
+
+        return {"label": values, "x": Late()}
+
+    loader = make(of=source.map(shrinks, fields=[], name="shrinks"))
+    assert len(labels_of(loader.epoch(0))) == 1000
+    with pytest.raises(ps.PipelineError, match="shrinks failed at .* of epoch 1.*'label' has another size"):
+        next(loader.epoch(1))
