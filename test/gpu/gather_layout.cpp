@@ -1,4 +1,4 @@
-// Where gather() takes rows from and puts them: images, rings, draws, alignments. Elements keep their bits here.
+// Where a gather takes rows from and puts them: images, rings, draws, alignments. Elements keep their bits here.
 #include <penstock/gpu/gather.hpp>
 
 #include <boost/test/unit_test.hpp>

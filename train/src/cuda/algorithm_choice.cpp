@@ -14,7 +14,7 @@ using found_algorithm = cublasLtMatmulHeuristicResult_t;
 
 /// cuBLASLt ranks its algorithms for a limit of workspace, and ranks well from what NVIDIA recommends for Hopper up: on
 /// an H100, for a product of 1024 x 1024 by depth 16384 in float32, 16 MiB get one of 2531 us first, where 659 us need
-/// no more than that. So it is asked with this limit, and what it ranks highest of those that fit is taken.
+/// no more than that. So it is asked with this limit, and those that fit are tried in its order.
 constexpr std::size_t ranked_for_bytes = std::size_t{32} << 20;
 
 lt_preference preference_of(const algorithm_request& request, std::size_t workspace_bytes) {

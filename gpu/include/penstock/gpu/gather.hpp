@@ -60,7 +60,7 @@ struct kernel_graphs_traits {
 /// Moves rows from images into a ring, in the order of one stream. On CUDA each gather is launched as a graph of its
 /// one kernel: kernels that are launched by themselves slow down the graphs that other streams replay at the same time.
 /// On an H100 with CUDA 13 a training step of 20 kernels takes 82 us then, 76 us beside such graphs, and 75 us alone.
-/// Not to be used by two threads at once.
+/// A stream that is being captured gets the kernel by itself. Not to be used by two threads at once.
 class gatherer {
  public:
   /// `stream` must outlive what is issued to it.
@@ -72,7 +72,7 @@ class gatherer {
   /// arena, done when the call returns. The same bits on both devices. Throws std::invalid_argument for what
   /// check_gather() refuses, for count > target.rows, for indices that `draw` does not take, and for addresses that are
   /// not multiples of their element's bytes. Faults: the seam of the stream is asked for "cudaGraphLaunch", on CUDA for
-  /// the calls before it, too.
+  /// the calls before it, too, and in a capture for "cudaLaunchKernel".
   void operator()(const gather_source& source, const gather_target& target, std::uint64_t elements,
                   const permutation& draw, std::uint64_t first_source, std::uint64_t first_target, std::uint64_t count,
                   gather_arithmetic arithmetic = {});
