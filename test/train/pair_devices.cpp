@@ -109,6 +109,38 @@ BOOST_AUTO_TEST_CASE(cuda_agrees_with_the_host, test::on_gpu()) {
     }
 }
 
+/// 1,200 rows of both sides are more than one kernel sums the columns of, where 600 of one side are not.
+BOOST_AUTO_TEST_CASE(shared_towers_take_both_sides_of_600_rows_at_once_on_cuda, test::on_gpu()) {
+  const pairs<double> data(600, 5);
+  for (const bool layer_norm : {true, false}) {  // whose gradients are sums of columns in every precision
+    train::stage_options options = options_for({.join = join::difference, .embedding = 35, .head = {4}}, 600);
+    options.model.layer_norm = layer_norm;
+    options.compute = type::float64;
+    pair_stage<double> host(gpu::device::host(), options, data), cuda(test::first_gpu(), options, data);
+    for (const bool swapped : {false, true}) {  // the second pass adds
+      host.accumulate(600, swapped);
+      cuda.accumulate(600, swapped);
+    }
+    BOOST_TEST(distance(host.gradients(), cuda.gradients()) < 1e-12);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(so_they_do_in_every_precision, test::on_gpu()) {
+  const pairs<float> data(600, 5);
+  for (const auto precision : {train::precision::tf32, train::precision::bf16, train::precision::fp16}) {
+    train::stage_options options = options_for({.join = join::difference, .embedding = 35}, 600);
+    host_stage<float> host(options);
+    options.precision = precision;
+    pair_stage<float> cuda(test::first_gpu(), options, data);
+    if (precision == train::precision::fp16) cuda.stage.set_loss_scale(1);
+    auto rows = data.rows(0, 600);
+    rows.valid_rows = 598;
+    host.stage.accumulate(rows);
+    cuda.accumulate(600);
+    BOOST_TEST(distance(test::copy_of(host.gradients()), cuda.gradients()) < 0.05, train::name_of(precision));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(cuda_gives_the_same_bits_again_in_bf16, test::on_gpu()) {
   const pairs<float> data(65, 5);
   for (const bool shared : {true, false}) {

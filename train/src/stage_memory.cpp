@@ -28,6 +28,11 @@ void plan_moments(const stage_options& options, std::size_t parameters, gpu::led
              fmt::format("{} pieces of {} parameters, of {}", piece_ring::places, ring.piece, ring.pieces()));
 }
 
+/// The most rows that a layer is given at once: shared towers take both sides as rows of one layer.
+std::size_t rows_at_once(const stage_options& options) {
+  return options.model.pair.shared ? sides(options.model) * options.rows : options.rows;
+}
+
 template <class S>
 gpu::ledger plan_typed(gpu::device d, const stage_options& options) {
   using T = arithmetic<S>;
@@ -50,7 +55,7 @@ gpu::ledger plan_typed(gpu::device d, const stage_options& options) {
     const std::size_t classes = classes_of(options.loss, options.model.outputs);
     ledger.add(memory_kind::device, stage_items::confusion, classes * classes * sizeof(std::uint64_t));
   }
-  if (const std::size_t sums = column_sum_elements(d, rows, model.widest()); sums > 0)
+  if (const std::size_t sums = column_sum_elements(d, rows_at_once(options), model.widest()); sums > 0)
     ledger.add(memory_kind::device, stage_items::column_sums, sums * sizeof(T));
   if (d.is_cuda() && options.workspace_bytes > 0)
     ledger.add(memory_kind::device, stage_items::workspace, options.workspace_bytes, "cuBLASLt's");

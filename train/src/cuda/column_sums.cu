@@ -42,12 +42,15 @@ __global__ void activation_gradient_at_once_kernel(F f, std::size_t rows, std::s
   column_sums[j] = accumulate ? column_sums[j] + sums[0][threadIdx.x] : sums[0][threadIdx.x];
 }
 
-/// Gradients through the activation, and the sums of each column over column_sum_rows rows.
+/// Gradients through the activation, and the sums of each column over column_sum_rows rows. Blocks are numbered in one
+/// dimension, which may be long enough for any number of rows: those of a piece of rows one after another.
 template <class F, class S, class T>
-__global__ void activation_gradient_kernel(F f, std::size_t rows, std::size_t columns, const S* y, S* dy, T* partial) {
+__global__ void activation_gradient_kernel(F f, unsigned blocks_of_piece, std::size_t rows, std::size_t columns,
+                                           const S* y, S* dy, T* partial) {
   __shared__ T sums[tile_threads][tile_columns];
-  const std::size_t j = std::size_t{blockIdx.x} * tile_columns + threadIdx.x;
-  const std::size_t first = std::size_t{blockIdx.y} * column_sum_rows;
+  const unsigned piece = blockIdx.x / blocks_of_piece;
+  const std::size_t j = std::size_t{blockIdx.x % blocks_of_piece} * tile_columns + threadIdx.x;
+  const std::size_t first = std::size_t{piece} * column_sum_rows;
   const std::size_t last = first + column_sum_rows < rows ? first + column_sum_rows : rows;
   T sum = 0;
   if (j < columns)
@@ -56,7 +59,7 @@ __global__ void activation_gradient_kernel(F f, std::size_t rows, std::size_t co
   __syncthreads();
   if (threadIdx.y != 0 || j >= columns) return;
   for (unsigned n = 1; n < tile_threads; ++n) sum += sums[n][threadIdx.x];
-  partial[blockIdx.y * columns + j] = sum;
+  partial[piece * columns + j] = sum;
 }
 
 template <class T>
@@ -84,10 +87,12 @@ void activation_gradient(cudaStream_t stream, activation kind, std::size_t rows,
     return check(cudaGetLastError(), "launching the gradient of an activation");
   }
   const std::size_t pieces = (rows + column_sum_rows - 1) / column_sum_rows;
-  const dim3 grid(static_cast<unsigned>((columns + tile_columns - 1) / tile_columns), static_cast<unsigned>(pieces));
+  const auto blocks_of_piece = static_cast<unsigned>((columns + tile_columns - 1) / tile_columns);
+  const auto blocks = static_cast<unsigned>(pieces * blocks_of_piece);
   const dim3 block(tile_columns, tile_threads);
-  visit_activation(
-      kind, [&](auto f) { activation_gradient_kernel<<<grid, block, 0, stream>>>(f, rows, columns, y, dy, partial); });
+  visit_activation(kind, [&](auto f) {
+    activation_gradient_kernel<<<blocks, block, 0, stream>>>(f, blocks_of_piece, rows, columns, y, dy, partial);
+  });
   check(cudaGetLastError(), "launching the gradient of an activation");
   constexpr unsigned threads = 128;
   add_partial_kernel<<<static_cast<unsigned>((columns + threads - 1) / threads), threads, 0, stream>>>(
