@@ -8,6 +8,7 @@
 #include "products.hpp"
 #include "replayed_work.hpp"
 
+#include <penstock/bytes.hpp>
 #include <penstock/gpu/ledger.hpp>
 
 #include <fmt/format.h>
@@ -32,6 +33,7 @@ class cuda_backend final : public backend<S> {
       : stream_(stream),
         ordinal_(stream.device().ordinal()),
         arithmetic_(arithmetic),
+        workspace_bytes_(memory.workspace.size()),
         column_sums_(reinterpret_cast<T*>(memory.column_sums.data())),
         products_(made_on(ordinal_, arithmetic, first_half(memory.workspace))),
         beside_(stream.device(), false, {fault_seam(), stream.faults()}),
@@ -115,10 +117,12 @@ class cuda_backend final : public backend<S> {
     const auto beside = cuda::parse_algorithms(middle == std::string::npos ? "?" : text.substr(middle + 2));
     if (!of_stream || !beside) return "algorithms of products are chosen afresh: those kept cannot be read";
     const cuda::current_device current(ordinal_);
-    products_.choose(*of_stream);
-    products_beside_.choose(*beside);
+    cuda::left_algorithms left = products_.choose(*of_stream);
+    left += products_beside_.choose(*beside);
     graphs_ = {};  // they were recorded with the algorithms before
-    return {};
+    // Each of the two has a half of the workspace, as half_of() cuts it.
+    left.needed_bytes = 2 * align_up(left.needed_bytes, gpu::ledger::alignment);
+    return why_left(left, workspace_bytes_);
   }
   void square_gradients(std::size_t count, const T* gradients, double* piece_sums, step_state* state) override {
     cuda::square_gradients(stream_.native(), count, gradients, piece_sums, state);
@@ -157,6 +161,7 @@ class cuda_backend final : public backend<S> {
   gpu::stream_ref stream_;
   int ordinal_;
   precision arithmetic_;
+  std::size_t workspace_bytes_;
   T* column_sums_;
   cuda::products<S> products_;
   // At small batches a product leaves most of the device idle: gradients of weights are made beside those of inputs.

@@ -46,4 +46,24 @@ std::optional<std::vector<chosen_algorithm>> parse_algorithms(std::string_view t
   return chosen;
 }
 
+left_algorithms& left_algorithms::operator+=(const left_algorithms& other) noexcept {
+  all += other.all;
+  refused += other.refused;
+  too_large += other.too_large;
+  needed_bytes = std::max(needed_bytes, other.needed_bytes);
+  return *this;
+}
+
+std::string why_left(const left_algorithms& left, std::size_t workspace_bytes) {
+  if (left.refused + left.too_large == 0) return {};
+  std::string text =
+      fmt::format("{} of {} algorithms of products are chosen afresh: ", left.refused + left.too_large, left.all);
+  if (left.too_large > 0)
+    text += fmt::format("{} need a workspace of up to {} bytes, and there are {}", left.too_large, left.needed_bytes,
+                        workspace_bytes);
+  if (left.too_large > 0 && left.refused > 0) text += ", and ";
+  if (left.refused > 0) text += fmt::format("{} are for other products", left.refused);
+  return text;
+}
+
 }  // namespace penstock::train::cuda

@@ -14,7 +14,9 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <optional>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace penstock::train::cuda {
@@ -57,6 +59,30 @@ chosen_algorithm named(const placed_product& p, const cublasLtMatmulAlgo_t& algo
   std::memcpy(name.algorithm.data(), &algorithm, sizeof algorithm);
   return name;
 }
+
+/// The product that a name is of; nothing for what named() does not give.
+std::optional<placed_product> product_of(const chosen_algorithm& name) {
+  const auto& n = name.product;
+  const auto flag = [&](unsigned place) { return (n[3] >> place & 1) != 0; };
+  const placed_product p{.what = {.rows = n[0],
+                                  .columns = n[1],
+                                  .depth = n[2],
+                                  .transpose_a = flag(0),
+                                  .transpose_b = flag(1),
+                                  .accumulate = flag(2),
+                                  .bias = flag(3),
+                                  .gradient = flag(4),
+                                  .sums = flag(5),
+                                  .activation = static_cast<activation>(n[4])},
+                         .a = static_cast<std::uint32_t>(n[5]),
+                         .b = static_cast<std::uint32_t>(n[6]),
+                         .c = static_cast<std::uint32_t>(n[7])};
+  if (named(p, {}).product != n) return std::nullopt;
+  return p;
+}
+
+/// Stands for a bias whose place is not known yet. It is neither read nor written.
+alignas(256) constexpr std::byte any_bias{};
 
 struct prepared {
   lt_description description;
@@ -112,7 +138,6 @@ struct products<S>::impl {
   std::span<std::byte> workspace;
   precision rounding;
   std::map<placed_product, prepared> known;
-  std::vector<chosen_algorithm> wanted;  // of a checkpoint
 
   impl(std::span<std::byte> space, precision p) : workspace(space), rounding(p) {
     cublasLtHandle_t native = nullptr;
@@ -122,8 +147,7 @@ struct products<S>::impl {
 
   /// Row-major c = a b is column-major c^T = b^T a^T: the factors change places, and a row-major matrix is the
   /// transpose of a column-major one with the same bytes.
-  prepared prepare(const placed_product& placed, const void* bias) {
-    const product& p = placed.what;
+  prepared describe(const product& p, const void* bias) const {
     prepared made;
     cublasLtMatmulDesc_t description = nullptr;
     check(cublasLtMatmulDescCreate(&description, compute_type<S>(rounding), data_type<T>), "describing a product");
@@ -137,25 +161,35 @@ struct products<S>::impl {
     made.right = p.transpose_a ? make_layout(data_type<S>, p.rows, p.depth, p.rows)
                                : make_layout(data_type<S>, p.depth, p.rows, p.depth);
     made.out = make_layout(p.gradient ? data_type<T> : data_type<S>, p.columns, p.rows, p.columns);
-    if (!take_wanted(made, placed)) made.algorithms = offered(made, placed);
     return made;
   }
 
-  /// False where no algorithm is wanted, or it is none for this product and workspace.
-  bool take_wanted(prepared& made, const placed_product& placed) const {
-    const chosen_algorithm name = named(placed, {});
-    const auto there = std::find_if(wanted.begin(), wanted.end(),
-                                    [&](const chosen_algorithm& each) { return each.product == name.product; });
-    if (there == wanted.end()) return false;
+  prepared prepare(const placed_product& placed, const void* bias) const {
+    prepared made = describe(placed.what, bias);
+    made.algorithms = offered(made, placed);
+    return made;
+  }
+
+  /// Takes an algorithm of a checkpoint, or counts it among those that are left.
+  void take(const chosen_algorithm& wanted, left_algorithms& left) {
+    const std::optional<placed_product> placed = product_of(wanted);
+    if (!placed) return void(++left.refused);
+    prepared made = describe(placed->what, &any_bias);
+    if (placed->what.bias)
+      set(made.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(&any_bias));
     cublasLtMatmulAlgo_t algorithm{};
-    std::memcpy(&algorithm, there->algorithm.data(), sizeof algorithm);
+    std::memcpy(&algorithm, wanted.algorithm.data(), sizeof algorithm);
     cublasLtMatmulHeuristicResult_t found{};
     if (cublasLtMatmulAlgoCheck(lt.native(), made.description.native(), made.left.native(), made.right.native(),
-                                made.out.native(), made.out.native(), &algorithm, &found) != CUBLAS_STATUS_SUCCESS ||
-        found.workspaceSize > workspace.size())
-      return false;
+                                made.out.native(), made.out.native(), &algorithm, &found) != CUBLAS_STATUS_SUCCESS)
+      return void(++left.refused);
+    if (found.workspaceSize > workspace.size()) {
+      ++left.too_large;
+      left.needed_bytes = std::max(left.needed_bytes, found.workspaceSize);
+      return;
+    }
     made.algorithms = {algorithm};
-    return true;
+    known.insert_or_assign(*placed, std::move(made));
   }
 
   std::vector<cublasLtMatmulAlgo_t> offered(const prepared& made, const placed_product& placed) const {
@@ -235,9 +269,11 @@ std::vector<chosen_algorithm> products<S>::chosen() const {
 }
 
 template <class S>
-void products<S>::choose(const std::vector<chosen_algorithm>& chosen) {
-  impl_->wanted = chosen;
+left_algorithms products<S>::choose(const std::vector<chosen_algorithm>& chosen) {
   impl_->known.clear();
+  left_algorithms left{.all = chosen.size()};
+  for (const chosen_algorithm& each : chosen) impl_->take(each, left);
+  return left;
 }
 
 template class products<float>;

@@ -34,11 +34,11 @@ class products {
   /// Whether cuBLASLt has an algorithm for such a product.
   bool offers(const product& what, const S* a, const S* b, void* c, const void* bias);
 
-  /// What was chosen so far.
+  /// What was chosen so far, and what choose() has taken.
   std::vector<chosen_algorithm> chosen() const;
-  /// From now on products have these algorithms, as far as they are named and fit the workspace, and others are chosen
-  /// afresh.
-  void choose(const std::vector<chosen_algorithm>& chosen);
+  /// From now on products have these algorithms, as far as they fit the workspace, and others are chosen afresh. Those
+  /// that are taken are among chosen() at once. Gives what is not taken.
+  left_algorithms choose(const std::vector<chosen_algorithm>& chosen);
 
  private:
   struct impl;
