@@ -75,6 +75,7 @@ void own_learner::reset(const metrics& start) {
   *landing_ = {start, start};
   gpu::copy(stream_, on_device_, landing_, sizeof(sums));
   stream_.synchronize();
+  latest_.running = latest_.at_step = start;
 }
 
 train::progress own_learner::progress() {

@@ -100,6 +100,7 @@ void stage::update(double learning_rate) {
 void stage::discard() { impl_->discard(); }
 void stage::reset(const metrics& start) {
   impl_->reset(start);
+  impl_->set_latest(start);
   if (!impl_->confusion.empty()) gpu::fill(impl_->stream, impl_->confusion.data(), 0, impl_->confusion.size_bytes());
 }
 
@@ -167,14 +168,14 @@ void stage::set_steps(std::uint64_t steps, std::uint64_t skipped) {
   now.progress.skipped = skipped;
   now.progress.bad_input = now.progress.bad_loss = train::progress::no_row;
   now.progress.bad_label = now.progress.bad_weight = train::progress::no_row;
-  impl_->write(reinterpret_cast<std::byte*>(impl_->state), reinterpret_cast<const std::byte*>(&now), sizeof now);
+  impl_->write_step_state(now);
 }
 
 void stage::set_loss_scale(double scale, std::uint64_t clean_steps) {
   step_state now = impl_->read_step_state();
   now.progress.loss_scale = scale;
   now.progress.clean_steps = clean_steps;
-  impl_->write(reinterpret_cast<std::byte*>(impl_->state), reinterpret_cast<const std::byte*>(&now), sizeof now);
+  impl_->write_step_state(now);
 }
 
 std::string stage::algorithms() const { return impl_->algorithms(); }

@@ -64,6 +64,17 @@ struct stage::impl {
     latest = landing->progress;
     return *landing;
   }
+  /// It is the latest progress then. Blocks.
+  void write_step_state(const step_state& now) {
+    write(reinterpret_cast<std::byte*>(state), reinterpret_cast<const std::byte*>(&now), sizeof now);
+    latest = now.progress;
+  }
+  /// The same of metrics that were set in stream order: an answer that is on its way, or has arrived, is of before.
+  void set_latest(const metrics& start) {
+    asked = false;
+    latest.running = latest.at_step = start;
+    if (options.non_finite == non_finite::skip) latest.bad_input = latest.bad_loss = train::progress::no_row;
+  }
 
   gpu::stream_ref stream;
   stage_options options;

@@ -228,7 +228,7 @@ class typed_stage final : public stage::impl {
     updates_.clear(stream);
     step_state initial;
     if (options.precision == precision::fp16) initial.progress.loss_scale = first_loss_scale;
-    write(reinterpret_cast<std::byte*>(state), reinterpret_cast<const std::byte*>(&initial), sizeof initial);
+    write_step_state(initial);
     write_initial_weights(stream, staging, network_, options.seed);
     gpu::fill(stream, sums.data(), 0, sums.size_bytes());
     if (!confusion.empty()) gpu::fill(stream, confusion.data(), 0, confusion.size_bytes());

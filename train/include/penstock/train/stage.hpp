@@ -192,16 +192,16 @@ class stage {
   void read_state(const state_item& item, std::size_t offset, std::byte* to, std::size_t bytes);
   void write_state(const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes);
   /// Sets the number of steps made, which AdamW's correction depends on, and forgets rows that were at fault: comes
-  /// last where all state is written.
+  /// last where all state is written. Blocks.
   void set_steps(std::uint64_t steps, std::uint64_t skipped = 0);
-  /// Sets the loss scale of fp16, and the steps since it last changed.
+  /// Sets the loss scale of fp16, and the steps since it last changed. Blocks.
   void set_loss_scale(double scale, std::uint64_t clean_steps = 0);
 
   /// The algorithms of matrix products that the device's library has chosen so far, with the card and the library's
   /// version: a text for checkpoints. On the host OpenBLAS's version and its kernels for the processor.
   std::string algorithms() const;
-  /// Takes these algorithms from now on. Gives why bits will differ from those of the run that they are of, in a
-  /// sentence; empty where they will not. Blocks.
+  /// Takes these algorithms from now on. Gives why bits will differ from those of the run that they are of, as where
+  /// the workspace is too small for some, in a sentence; empty where they will not. Blocks.
   std::string set_algorithms(const std::string& chosen);
 
   const stage_options& options() const noexcept;
