@@ -2,7 +2,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 
 using namespace penstock;
@@ -88,6 +90,32 @@ BOOST_AUTO_TEST_CASE(a_gradient_beyond_the_norm_is_scaled_down_to_it_and_a_small
       BOOST_TEST(std::abs(s.parameters()[i] - (before[i] - step)) < 1e-15);
     }
   }
+}
+
+BOOST_AUTO_TEST_CASE(the_norm_of_an_update_without_rows_is_not_looked_at) {
+  constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+  const rows_of<double> good(rows, model.inputs, model.outputs);
+  rows_of<double> bad = good;
+  bad.x[4] = not_a_number;
+  host_stage<double> s({.model = model,
+                        .optimizer = train::sgd{.momentum = 0},
+                        .rows = rows,
+                        .clip_norm = 1,
+                        .non_finite = train::non_finite::skip});
+  // What lies in memory before the first pass.
+  std::fill(s.gradients().begin(), s.gradients().end(), not_a_number);
+  s.stage.update(1);
+  BOOST_TEST(s.stage.progress().bad_loss == train::progress::no_row);
+  BOOST_TEST(s.stage.progress().skipped == 0u);
+  s.accumulate(bad, 0, rows);
+  s.stage.update(1);
+  BOOST_TEST(s.stage.progress().skipped == 1u);
+  s.stage.update(1);  // of the same gradients
+  s.stage.step({}, 1);
+  BOOST_TEST(s.stage.progress().skipped == 1u);
+  s.accumulate(good, 0, rows);
+  s.stage.update(1);
+  BOOST_TEST(s.stage.progress().steps == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(values_outside_their_range_are_refused) {

@@ -200,6 +200,37 @@ BOOST_AUTO_TEST_CASE(gradients_are_unscaled_before_they_are_clipped) {
   BOOST_TEST(std::abs(std::sqrt(squares) - 0.01) < 1e-6);
 }
 
+BOOST_AUTO_TEST_CASE(the_smallest_loss_scale_is_kept_in_checkpoints_and_other_precisions_have_none) {
+  const test::training_file data;
+  auto options = test::small_trainer();
+  test::training_run exact(data, options);
+  exact.trainer.save(data.path("exact.h5"));
+  options.stage.precision = train::precision::fp16;
+  test::training_run saved(data, options), resumed(data, options);
+  saved.trainer.stage().set_loss_scale(1, 5);
+  saved.trainer.save(data.path("c.h5"));
+  resumed.trainer.resume(data.path("c.h5"));
+  BOOST_TEST(resumed.trainer.stage().progress().loss_scale == 1.0);
+  BOOST_TEST(resumed.trainer.stage().progress().clean_steps == 5u);
+  resumed.trainer.resume(data.path("exact.h5"));
+  BOOST_TEST(resumed.trainer.stage().progress().loss_scale == 65536.0);
+  BOOST_TEST(resumed.trainer.stage().progress().clean_steps == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(an_update_without_rows_is_no_overflow) {
+  train::stage_options options{.model = {.inputs = 8, .hidden = {16}, .outputs = 3}, .rows = 64};
+  options.precision = train::precision::fp16;
+  host_stage<float> s(options);
+  // What lies in memory before the first pass.
+  std::fill(s.gradients().begin(), s.gradients().end(), std::numeric_limits<float>::infinity());
+  s.stage.update(0.01);
+  BOOST_TEST(s.stage.progress().loss_scale == 65536.0);
+  BOOST_TEST(s.stage.progress().skipped == 0u);
+  s.accumulate(rows_of<float>(64, 8, 3), 0, 64);
+  s.stage.update(0.01);
+  BOOST_TEST(s.stage.progress().steps == 1u);
+}
+
 BOOST_AUTO_TEST_CASE(a_run_from_a_file_learns_and_resumes_with_the_same_bits) {
   const test::training_file data;
   for (const auto precision : {train::precision::bf16, train::precision::fp16}) {

@@ -3,6 +3,7 @@
 #include "checkpoint_items.hpp"
 #include "checkpoint_text.hpp"
 #include "read_whole.hpp"
+#include "step_state.hpp"
 
 #include <penstock/io/attribute.hpp>
 #include <penstock/io/seal.hpp>
@@ -133,14 +134,22 @@ std::string other_arithmetic(const json& there, const learner& model, const trai
   return text;
 }
 
+/// Steps, and fp16's loss scale. A run of another precision has none: one that goes on in fp16 begins with its own.
+train::progress progress_of(const std::filesystem::path& file, const json& there) {
+  train::progress p{
+      .steps = count_of(there.at("steps")), .skipped = count_of(there.at("skipped")), .loss_scale = first_loss_scale};
+  if (there.value("precision", std::string()) != name_of(precision::fp16)) return p;
+  p.loss_scale = there.at("loss_scale");
+  p.clean_steps = count_of(there.at("clean_steps"));
+  if (!(p.loss_scale > 0)) refuse(file, fmt::format("its loss scale is {}; it is above 0", p.loss_scale));
+  return p;
+}
+
 resumed_run run_in(const std::filesystem::path& file, learner& to, const trainer_options& options) {
   const json there = read_attributes(file);
   try {
     check_identity(file, there, to, options);
-    const train::progress progress{.steps = count_of(there.at("steps")),
-                                   .skipped = count_of(there.at("skipped")),
-                                   .loss_scale = there.at("loss_scale"),
-                                   .clean_steps = count_of(there.at("clean_steps"))};
+    const train::progress progress = progress_of(file, there);
     const std::uint64_t next_row = count_of(there.at("next_row"));
     if (next_row % options.stage.rows != 0)
       refuse(file, fmt::format("it stands at row {} of an epoch, which is no multiple of batches of {} rows", next_row,

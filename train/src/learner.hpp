@@ -32,7 +32,7 @@ class learner {
   /// Both block.
   virtual void read_state(const state_item& item, std::size_t offset, std::byte* to, std::size_t bytes) = 0;
   virtual void write_state(const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes) = 0;
-  /// What is no state_item: steps made, and the loss scale and its clean steps.
+  /// What is no state_item: steps made, and fp16's loss scale and its clean steps.
   virtual void set_progress(const train::progress& there) = 0;
   /// Of the inputs; empty where the model takes them as they are.
   virtual input_statistics normalisation() const = 0;

@@ -35,8 +35,7 @@ class stage_learner final : public learner {
   }
   void set_progress(const train::progress& there) override {
     stage_.set_steps(there.steps, there.skipped);
-    if (stage_.options().precision == precision::fp16 && there.loss_scale > 1)
-      stage_.set_loss_scale(there.loss_scale, there.clean_steps);
+    if (stage_.options().precision == precision::fp16) stage_.set_loss_scale(there.loss_scale, there.clean_steps);
   }
   input_statistics normalisation() const override { return stage_.normalisation(); }
   void set_normalisation(const input_statistics& statistics) override { stage_.set_normalisation(statistics); }

@@ -14,7 +14,8 @@ PENSTOCK_HOST_DEVICE inline void apply_begin(const update_rule& rule, step_state
   train::progress& p = s.progress;
   s.gradient_scale = s.weight_in_step > 0 ? 1.0 / (s.weight_in_step * p.loss_scale) : 0.0;
   bool overflow = false;
-  if (rule.clip_norm > 0 || rule.scaled) {
+  // Of an update without rows the gradients are those of an older step, or of none.
+  if (s.weight_in_step > 0 && (rule.clip_norm > 0 || rule.scaled)) {
     const double norm = sqrt(s.gradient_squares) * s.gradient_scale;
     const bool bounded = norm - norm == 0;
     overflow = rule.scaled && !bounded && p.loss_scale > 1;
