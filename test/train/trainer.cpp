@@ -186,6 +186,25 @@ BOOST_AUTO_TEST_CASE(fields_that_do_not_fit_the_model_are_refused) {
   BOOST_CHECK_THROW(other.trainer.train_epoch(other.planned.training), std::invalid_argument);
 }
 
+BOOST_AUTO_TEST_CASE(labels_of_several_values_in_a_row_are_refused) {
+  const training_file data;
+  const auto pairs = data.path("pairs.h5");
+  const std::vector<std::uint8_t> two_a_row(2 * data.labels.size(), 1);
+  io::writer to(pairs);
+  to.create("/label", type::uint8, {data.labels.size(), 2});
+  to.write_rows("/label", 0, data.labels.size(), std::as_bytes(std::span(two_a_row)));
+  to.commit();
+  auto source = pipeline::source{}
+                    .field("x", {{data.file, "/x"}}, {.as = type::float32})
+                    .field("label", {{pairs, "/label"}}, {.as = type::int32});
+  auto rows = (pipeline::read(source, pipeline::sequential{}) | pipeline::batched({.rows = 64}))
+                  .build(gpu::device::host(), {.device_bytes = 16_MiB, .pinned_bytes = 16_MiB});
+  training_run run(data, small_trainer());
+  BOOST_CHECK_EXCEPTION(run.trainer.train_epoch(rows), std::invalid_argument, [](const std::invalid_argument& e) {
+    return std::string(e.what()).find("a row of field 'label' has 2 labels") != std::string::npos;
+  });
+}
+
 BOOST_AUTO_TEST_CASE(a_stored_weight_that_is_no_field_is_refused_with_those_that_are_there) {
   const training_file data;
   auto options = small_trainer();

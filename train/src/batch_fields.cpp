@@ -20,6 +20,17 @@ const void* values_of(const pipeline::batch& batch, const std::string& name, con
   return view.data;
 }
 
+/// A field of one class for each row.
+const void* labels_of(const pipeline::batch& batch, const std::string& name) {
+  const std::int32_t* const labels = batch.field<std::int32_t>(name);  // says what else it is
+  if (const std::size_t bytes = batch.view(name).row_bytes; bytes != sizeof(std::int32_t))
+    throw std::invalid_argument(
+        fmt::format("a row of field '{}' has {} labels, and a label is one number; several values in a row (one-hot, "
+                    "yes and no) are targets of the kind target::values",
+                    name, bytes / sizeof(std::int32_t)));
+  return labels;
+}
+
 /// The field of the rows' weights: where damaged rows are left out, the mask of those that are intact.
 std::string weights_in(const pipeline::batch& batch, const trainer_options& options) {
   const std::string mask(batch.damage_mask());
@@ -67,7 +78,7 @@ batch_rows rows_of(const pipeline::batch& batch, const trainer_options& options,
                   .first_row = batch.index() * stage.rows};
   rows.targets = stage.targets == target::values
                      ? values_of(batch, options.label, stage, stage.model.outputs, "targets of the loss")
-                     : batch.field<std::int32_t>(options.label);
+                     : labels_of(batch, options.label);
   rows.weights = weights_of(batch, options, training);
   return rows;
 }
