@@ -1,10 +1,12 @@
 #include "fixture.hpp"
 #include "training_file.hpp"
 
+#include <penstock/bytes.hpp>
 #include <penstock/train/error.hpp>
 
 #include <boost/test/unit_test.hpp>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +14,7 @@
 #include <vector>
 
 using namespace penstock;
+using namespace penstock::literals;
 using penstock::test::small_trainer;
 using penstock::test::training_file;
 using penstock::test::training_run;
@@ -128,6 +131,37 @@ BOOST_AUTO_TEST_CASE(one_of_another_precision_goes_on_and_says_so) {
   BOOST_TEST(run.trainer.resume(data.path("c.h5")) == "its matrix products were float32, and this run's are bf16");
   run.trainer.save(data.path("d.h5"));
   BOOST_TEST(run.trainer.resume(data.path("d.h5")) == "");
+}
+
+BOOST_AUTO_TEST_CASE(sums_that_are_no_numbers_keep_no_run_from_going_on) {
+  // Distances of 1e25 have a finite Huber loss, but no finite square in float32.
+  const training_file data;
+  auto source = pipeline::source{}
+                    .field("x", {{data.file, "/x"}}, {.as = type::float32})
+                    .field("label", {{data.file, "/label"}}, {.as = type::float32});
+  auto rows = (pipeline::read(source, pipeline::sequential{}) | pipeline::batched({.rows = 64}))
+                  .build(gpu::device::host(), {.device_bytes = 16_MiB, .pinned_bytes = 16_MiB});
+  auto options = small_trainer();
+  options.stage.model = {.inputs = training_file::columns, .hidden = {}, .outputs = 1};
+  options.stage.loss = train::huber{};
+  options.stage.targets = train::target::values;
+  options.stage.optimizer = train::sgd{.learning_rate = 0};
+  options.check_every = 2;
+  training_run run(data, options), resumed(data, options);
+  const std::size_t inputs = training_file::columns;
+  run.trainer.stage().set_normalisation({std::vector<double>(inputs, 0), std::vector<double>(inputs, 1e-25)});
+  std::stop_source stop;
+  run.trainer.train_epoch(rows, stop.get_token(), [&](const auto&) { stop.request_stop(); });
+  BOOST_TEST_REQUIRE(std::isfinite(run.trainer.position().training.loss_sum));
+  BOOST_TEST_REQUIRE(std::isinf(run.trainer.position().training.square_sum));
+  run.trainer.save(data.path("c.h5"));
+  BOOST_TEST(resumed.trainer.resume(data.path("c.h5")) == "");
+  BOOST_TEST(resumed.trainer.position().training.rows == 128u);
+  BOOST_TEST(resumed.trainer.position().training.loss_sum == run.trainer.position().training.loss_sum);
+  BOOST_TEST(std::isnan(resumed.trainer.position().training.square_sum));
+  const auto done = resumed.trainer.train_epoch(rows);
+  BOOST_TEST(done.complete);
+  BOOST_TEST(done.training.rows == 1000u);
 }
 
 BOOST_AUTO_TEST_CASE(other_data_or_another_order_is_refused_with_both_sides_before_a_step) {

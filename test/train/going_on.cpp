@@ -147,6 +147,9 @@ BOOST_AUTO_TEST_CASE(what_changes_the_bits_of_a_resumed_run_is_said) {
   other = options;
   other.stage.optimizer = train::adamw{.learning_rate = 0.02};
   BOOST_TEST(said(other).find("learning rate 0.01") < said(other).find("learning rate 0.02"));
+  options.stage.optimizer = train::adamw{.learning_rate = 0.01, .epsilon = 1e-6};
+  BOOST_TEST(said(options).find("epsilon 1e-08") < said(options).find("epsilon 1e-06"));
+  BOOST_TEST(said(options).find("epsilon 1e-06") != std::string::npos);
   BOOST_TEST(said(small_trainer(64, 1)) == "its split of a step was 2 x 32 rows, and this run's is 1 x 64 rows");
 }
 

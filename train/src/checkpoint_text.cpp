@@ -27,7 +27,7 @@ std::string to_text(const schedule& s) {
   return s.warmup_steps == 0 ? text : fmt::format("{} after {} steps of warm-up", text, s.warmup_steps);
 }
 
-/// JSON has no NaN: null stands for it.
+/// JSON has neither NaN nor infinity: null stands for both, and a sum that was one of them is no number from then on.
 double number_of(const json& j) { return j.is_null() ? std::numeric_limits<double>::quiet_NaN() : j.get<double>(); }
 
 }  // namespace
@@ -39,11 +39,11 @@ json to_json(const metrics& m) {
           {"weight_sum", m.weight_sum}, {"square_sum", m.square_sum}, {"in_top_k", m.in_top_k}};
 }
 metrics metrics_of(const json& j) {
-  return {.loss_sum = j.at("loss_sum"),
+  return {.loss_sum = number_of(j.at("loss_sum")),
           .correct = count_of(j.at("correct")),
           .rows = count_of(j.at("rows")),
-          .weight_sum = j.at("weight_sum"),
-          .square_sum = j.at("square_sum"),
+          .weight_sum = number_of(j.at("weight_sum")),
+          .square_sum = number_of(j.at("square_sum")),
           .in_top_k = count_of(j.at("in_top_k"))};
 }
 

@@ -52,8 +52,8 @@ std::string to_text(const optimizer_options& optimizer) {
     return fmt::format("sgd, learning rate {}, momentum {}{}, weight decay {}", o->learning_rate, o->momentum,
                        o->nesterov ? " (Nesterov)" : "", o->weight_decay);
   const auto& o = std::get<adamw>(optimizer);
-  return fmt::format("adamw, learning rate {}, betas {} and {}, weight decay {}", o.learning_rate, o.beta1, o.beta2,
-                     o.weight_decay);
+  return fmt::format("adamw, learning rate {}, betas {} and {}, epsilon {}, weight decay {}", o.learning_rate, o.beta1,
+                     o.beta2, o.epsilon, o.weight_decay);
 }
 
 }  // namespace penstock::train
