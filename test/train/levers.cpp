@@ -133,6 +133,26 @@ BOOST_AUTO_TEST_CASE(last_come_batches_below_the_floor) {
   BOOST_TEST(!train::fit_step(host, asked, device_budget(counted(1, 2, 3) - 1)).has_value());
 }
 
+BOOST_AUTO_TEST_CASE(layers_of_a_head_are_computed_again_too) {
+  train::stage_options pair = six_layers();
+  pair.model = {.inputs = 256,
+                .hidden = {},
+                .outputs = 2,
+                .pair = {.join = train::join::difference, .embedding = 8, .head = {256, 256, 256, 256, 256, 256}}};
+  // Embedding, join, six layers of the head, and the last one.
+  constexpr std::size_t layers = 9;
+  const auto bytes_with = [&](std::size_t segment) {
+    pair.recompute_layers = segment;
+    return train::plan(host, pair).total(gpu::memory_kind::device);
+  };
+  std::size_t least = 0;
+  for (std::size_t segment = 2; segment <= layers; ++segment)
+    if (least == 0 || bytes_with(segment) < bytes_with(least)) least = segment;
+  BOOST_TEST_REQUIRE(bytes_with(least) < bytes_with(0));
+  pair.recompute_layers = 0;
+  BOOST_TEST(train::best_segment(host, pair) == least);
+}
+
 BOOST_AUTO_TEST_CASE(a_batch_smaller_than_the_floor_is_its_own_floor) {
   train::stage_options asked = six_layers();
   asked.rows = 32;

@@ -118,8 +118,11 @@ std::size_t largest_rows(gpu::device d, const stage_options& options, const gpu:
 std::size_t best_segment(gpu::device d, const stage_options& options) {
   stage_options tried = options;
   std::size_t best = 0, least = device_bytes(d, options);
-  // Dense, LayerNorm, activation and dropout are the most that a hidden layer is made of.
-  const std::size_t most = 4 * options.model.hidden.size() + 1;
+  // Dense, LayerNorm, activation and dropout are the most that a hidden layer is made of. The last one is dense; where
+  // there are two inputs, so are embeddings, and the join is a layer.
+  const mlp_options& model = options.model;
+  const std::size_t others = sides(model) == 2 ? 3 : 1;
+  const std::size_t most = 4 * (model.hidden.size() + model.pair.head.size()) + others;
   for (tried.recompute_layers = 2; tried.recompute_layers <= most; ++tried.recompute_layers)
     if (const std::size_t bytes = device_bytes(d, tried); bytes < least) {
       least = bytes;
