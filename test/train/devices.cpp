@@ -258,6 +258,20 @@ BOOST_AUTO_TEST_CASE(cuda_observes_the_statistics_of_the_host, test::on_gpu()) {
   BOOST_TEST(distance(expected.deviation, seen.deviation) < 1e-13);
 }
 
+BOOST_AUTO_TEST_CASE(a_constant_column_has_no_deviation_on_cuda, test::on_gpu()) {
+  rows_of<double> data(300, 40, 4);
+  for (std::size_t at = 0; at < data.x.size(); ++at) data.x[at] = at % 40 == 0 ? -1e9 / 3 : 0.1;
+  const train::stage_options options{
+      .model = {.inputs = 40, .hidden = {}, .outputs = 4}, .rows = 300, .compute = type::float64};
+  device_stage<double> s(test::first_gpu(), options, data);
+  for (const std::size_t rows : {300u, 10u, 123u}) s.observe(rows);
+  const train::input_statistics observed = s.stage.observed();
+  for (std::size_t j = 0; j < 40; ++j) {
+    BOOST_TEST(observed.mean[j] == (j == 0 ? -1e9 / 3 : 0.1));
+    BOOST_TEST(observed.deviation[j] == 0.0);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(cuda_names_the_first_row_at_fault_and_changes_nothing, test::on_gpu()) {
   rows_of<float> data(128, 20, 4);
   data.x[100 * 20 + 19] = std::numeric_limits<float>::quiet_NaN();

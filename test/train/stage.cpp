@@ -229,6 +229,17 @@ BOOST_AUTO_TEST_CASE(observed_statistics_are_those_of_all_rows_whatever_the_batc
   BOOST_TEST(std::isfinite(s.stage.observed().mean[2]));
 }
 
+BOOST_AUTO_TEST_CASE(a_constant_column_has_no_deviation_whatever_its_value) {
+  // Ten times 0.1 do not add up to 1 in float64.
+  for (const double value : {0.1, -1e9 / 3, 1e-300}) {
+    const std::vector<double> x(64, value);
+    host_stage<double> s({.model = {.inputs = 1, .hidden = {}, .outputs = 2}, .rows = 64});
+    for (const std::size_t count : {10u, 64u, 7u}) s.stage.observe(x.data(), count, count);
+    BOOST_TEST(s.stage.observed().mean[0] == value);
+    BOOST_TEST(s.stage.observed().deviation[0] == 0.0);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(masked_rows_are_left_out_of_the_statistics_of_the_inputs) {
   std::vector<double> x{1, 10, std::numeric_limits<double>::quiet_NaN(), 99, 3, 30, 5, 20};
   const std::vector<double> weights{1, 0, 0.5, 2};

@@ -3,6 +3,8 @@
 
 #include "../merge_moments.hpp"
 
+#include <cmath>
+
 namespace penstock::train::cuda {
 namespace {
 
@@ -20,19 +22,34 @@ __device__ double column_sum(double value) {
   return sum;
 }
 
+/// The same of the largest value.
+__device__ double largest_of_column(double value) {
+  __shared__ double values[tile_threads][tile_columns];
+  values[threadIdx.y][threadIdx.x] = value;
+  __syncthreads();
+  double largest = values[0][threadIdx.x];
+  for (unsigned n = 1; n < tile_threads; ++n) largest = fmax(largest, values[n][threadIdx.x]);
+  return largest;
+}
+
 template <class T>
 __global__ void observe_kernel(taken_rows<T> rows, std::size_t columns, moment_columns moments, step_state* state) {
   const row_block& block = rows.block;
   const auto masked = [&](std::size_t i) { return rows.weights != nullptr && rows.weights[i] == T(0); };
   const std::size_t j = std::size_t{blockIdx.x} * tile_columns + threadIdx.x;
   const bool inside = j < columns;
+  // Distances from one of the values add up to exactly 0 where all are the same.
+  double origin = -HUGE_VAL;
+  for (std::size_t i = threadIdx.y; inside && i < block.valid && !isfinite(origin); i += tile_threads)
+    if (!masked(i) && isfinite(rows.x[i * columns + j])) origin = static_cast<double>(rows.x[i * columns + j]);
+  origin = largest_of_column(origin);
   double count = 0, sum = 0;
   for (std::size_t i = threadIdx.y; inside && i < block.valid; i += tile_threads) {
     const T value = rows.x[i * columns + j];
     if (masked(i)) continue;
     if (isfinite(value)) {
       count += 1;
-      sum += static_cast<double>(value);
+      sum += static_cast<double>(value) - origin;
     } else {
       atomicMin(reinterpret_cast<unsigned long long*>(&state->progress.bad_input),
                 static_cast<unsigned long long>(block.first_row + i));
@@ -40,7 +57,7 @@ __global__ void observe_kernel(taken_rows<T> rows, std::size_t columns, moment_c
   }
   count = column_sum(count);
   sum = column_sum(sum);
-  const double mean = count > 0 ? sum / count : 0;
+  const double mean = count > 0 ? origin + sum / count : 0;
   double squares = 0;
   for (std::size_t i = threadIdx.y; inside && i < block.valid; i += tile_threads) {
     const T value = rows.x[i * columns + j];

@@ -69,6 +69,7 @@ void observe(const taken_rows<T>& rows, std::size_t columns, const moment_column
   for_each_tile(columns, tile_columns, [&](std::size_t first, std::size_t last) {
     const std::size_t n = last - first;
     double counts[tile_columns] = {}, sums[tile_columns] = {}, squares[tile_columns] = {};
+    double origins[tile_columns] = {};  // the first value: distances from it add up to exactly 0 where all are the same
     for (std::size_t i = 0; i < block.valid; ++i) {
       const T* const row = rows.x + i * columns + first;
       bool bad = false;
@@ -76,12 +77,14 @@ void observe(const taken_rows<T>& rows, std::size_t columns, const moment_column
       for (std::size_t j = 0; j < n; ++j) {
         const bool finite = std::isfinite(row[j]);
         bad |= !finite;
+        const auto value = static_cast<double>(row[j]);
+        origins[j] = finite && counts[j] == 0 ? value : origins[j];
         counts[j] += finite ? 1 : 0;
-        sums[j] += finite ? static_cast<double>(row[j]) : 0;
+        sums[j] += finite ? value - origins[j] : 0;
       }
       if (bad) note_first(state.progress.bad_input, block.first_row + i);
     }
-    for (std::size_t j = 0; j < n; ++j) sums[j] = counts[j] > 0 ? sums[j] / counts[j] : 0;
+    for (std::size_t j = 0; j < n; ++j) sums[j] = counts[j] > 0 ? origins[j] + sums[j] / counts[j] : 0;
     for (std::size_t i = 0; i < block.valid; ++i) {
       const T* const row = rows.x + i * columns + first;
       if (masked(i)) continue;
