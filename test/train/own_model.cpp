@@ -1,4 +1,5 @@
 // A model of the user's in the training loop. Its weights are compared with a loop in float64 written here.
+#include "gpu.hpp"
 #include "large_allocations.hpp"
 #include "training_file.hpp"
 
@@ -72,6 +73,32 @@ struct linear_model {
 };
 static_assert(train::trainable<linear_model>);
 static_assert(!train::trainable<int>);
+
+/// Counts rows, on any device, and learns nothing.
+struct row_counter {
+  gpu::stream_ref stream{};
+  std::byte* state = nullptr;
+
+  gpu::ledger plan(gpu::device) const {
+    gpu::ledger items;
+    items.add(memory_kind::device, "own: state", sizeof(float));
+    return items;
+  }
+  void bind(gpu::stream_ref s, const gpu::memory& memory) {
+    stream = s;
+    state = memory.at(memory_kind::device, "own: state").data();
+    gpu::fill(stream, state, 0, sizeof(float));
+  }
+  void step(const pipeline::batch& batch, const train::step_place& at) {
+    train::metrics sums;
+    gpu::copy(stream, &sums, at.sums, sizeof sums);
+    stream.synchronize();
+    sums.rows += batch.valid_rows();
+    gpu::copy(stream, at.sums, &sums, sizeof sums);
+    stream.synchronize();
+  }
+  void visit_state(const train::state_visitor& visit) { visit({"/model/state", type::float32, {1}, state}); }
+};
 
 train::trainer_options options_of(std::size_t batch_rows, std::size_t accumulate = 1) {
   return {.stage = {.optimizer = train::sgd{.learning_rate = 0.05}, .rows = batch_rows},
@@ -201,6 +228,44 @@ BOOST_AUTO_TEST_CASE(a_loss_that_is_not_finite_ends_the_run) {
   BOOST_CHECK_EXCEPTION(run.trainer.train_epoch(run.planned.training), train::error, [](const train::error& e) {
     return std::string(e.what()).find("loss of linear regression is not finite") != std::string::npos;
   });
+}
+
+BOOST_AUTO_TEST_CASE(so_it_does_whatever_penstocks_own_stage_would_skip) {
+  const training_file data;
+  linear_model model{.first_weight = std::numeric_limits<float>::infinity()};
+  auto options = options_of(64);
+  options.stage.non_finite = train::non_finite::skip;
+  own_run run(data, model, options);
+  BOOST_CHECK_EXCEPTION(run.trainer.train_epoch(run.planned.training), train::error, [](const train::error& e) {
+    return std::string(e.what()).find("loss of linear regression is not finite") != std::string::npos;
+  });
+}
+
+BOOST_AUTO_TEST_CASE(what_fields_it_takes_is_its_own_affair) {
+  const training_file data;
+  linear_model model;
+  auto options = options_of(64);
+  options.x2 = "of its own";
+  own_run run(data, model, options);
+  BOOST_TEST(run.trainer.train_epoch(run.planned.training).complete);
+}
+
+BOOST_AUTO_TEST_CASE(the_first_reports_of_an_epoch_are_not_of_the_one_before_on_cuda, test::on_gpu()) {
+  const training_file data;
+  row_counter model;
+  auto options = options_of(25);
+  options.check_every = 1;
+  auto rows = data.open(25);
+  const auto plan = train::plan(test::first_gpu(), {}, train::functions_of(model), rows);
+  auto planned = train::build(plan, std::move(rows));
+  const gpu::stream stream(test::first_gpu());
+  train::trainer trainer(stream, options, planned.memory, train::functions_of(model));
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    const auto done = trainer.train_epoch(planned.training, {}, [](const train::epoch_progress& now) {
+      BOOST_TEST(now.training.rows <= now.batches * 25);
+    });
+    BOOST_TEST(done.training.rows == 1000u);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(its_memory_is_a_part_of_the_budget) {

@@ -47,16 +47,17 @@ void check_rows(const progress& p, const trainer_options& options, const learner
   constexpr auto none = progress::no_row;
   if (p.bad_label != none) fail(options.label, p.bad_label, bad_target(options.stage));
   if (p.bad_weight != none) fail(options.weight, p.bad_weight, "its weight is negative or not finite");
+  // A model of the user's skips no steps.
+  if (!model.name().empty() && !std::isfinite(p.running.loss_sum))
+    throw error(fmt::format("the loss of {} is not finite after {} steps; lower the learning rate, or mend the data",
+                            model.name(), p.steps),
+                {.epoch = rows.epoch, .step = p.steps});
   if (ignored) return;
   if (p.bad_input != none)
     fail((p.bad_input & progress::of_second_input) != 0 ? options.x2 : options.x,
          p.bad_input & ~progress::of_second_input,
          "an input is not finite (NaN or infinity), or becomes so when it is normalised; mend the data, or let "
          "such steps be skipped (non_finite::skip, --skip-non-finite)");
-  if (!model.name().empty() && !std::isfinite(p.running.loss_sum))
-    throw error(fmt::format("the loss of {} is not finite after {} steps; lower the learning rate, or mend the data",
-                            model.name(), p.steps),
-                {.epoch = rows.epoch, .step = p.steps});
   if (p.bad_loss != none)
     fail(options.x, p.bad_loss,
          "the loss is not finite; lower the learning rate, or let such steps be skipped (non_finite::skip, "

@@ -25,10 +25,10 @@ using clock = std::chrono::steady_clock;
 
 double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
 
-trainer_options checked(trainer_options options) {
+trainer_options checked(trainer_options options, bool own_model) {
   if (options.accumulate == 0) throw std::invalid_argument("a step accumulates at least one batch");
   if (options.check_every == 0) options.check_every = 1;
-  if (options.x2.empty() != (sides(options.stage.model) == 1))
+  if (!own_model && options.x2.empty() != (sides(options.stage.model) == 1))
     throw std::invalid_argument(options.x2.empty() ? "the model has two inputs; name the field of the second one (x2)"
                                                    : "there is a second field of inputs, and the model has one input");
   check(options.stop);
@@ -38,7 +38,7 @@ trainer_options checked(trainer_options options) {
 }  // namespace
 
 trainer::trainer(gpu::stream_ref stream, trainer_options options, std::shared_ptr<gpu::memory> memory)
-    : options_(checked(std::move(options))),
+    : options_(checked(std::move(options), false)),
       model_(std::make_unique<stage_learner>(train::stage(stream, options_.stage, memory),
                                              [o = options_](const pipeline::batch& batch, const step_place& place) {
                                                return rows_of(batch, o, place.training);
@@ -47,7 +47,7 @@ trainer::trainer(gpu::stream_ref stream, trainer_options options, std::shared_pt
 
 trainer::trainer(gpu::stream_ref stream, trainer_options options, std::shared_ptr<gpu::memory> memory,
                  model_functions model)
-    : options_(checked(std::move(options))),
+    : options_(checked(std::move(options), true)),
       model_(std::make_unique<own_learner>(stream, std::move(model), memory)),
       monitor_(stream.device(), memory->items(), options_.stage.rows) {}
 

@@ -90,8 +90,9 @@ class trainer {
   /// `memory` holds the items of plan(device, options.stage).
   trainer(gpu::stream_ref stream, trainer_options options, std::shared_ptr<gpu::memory> memory);
   /// A model of yours in the same loop, which binds it now; `memory` holds the items of plan(device, model). Of
-  /// options.stage, only the rows and the optimizer's learning rate are looked at. Throws std::invalid_argument for
-  /// state that a checkpoint cannot hold.
+  /// options.stage, only the rows and the optimizer's learning rate are looked at, and of the fields none: a loss that
+  /// is not finite ends the run, whatever options.stage.non_finite is. Throws std::invalid_argument for state that a
+  /// checkpoint cannot hold.
   trainer(gpu::stream_ref stream, trainer_options options, std::shared_ptr<gpu::memory> memory, model_functions model);
   trainer(trainer&&) noexcept;
   trainer& operator=(trainer&&) noexcept;
@@ -121,8 +122,9 @@ class trainer {
   /// Goes on from a checkpoint as if it had never stopped. Throws io::error, and train::error that names both sides
   /// where the checkpoint is of another model, optimizer, seed or step size, or is damaged (it carries checksums);
   /// nothing is changed then. Gives why it will not have the bits of the run that was not stopped, in a sentence:
-  /// another device or another version of its library, with other algorithms; another precision, learning rate (with
-  /// its schedule), weight decay, clipping, or other batches of a step. Empty: it will.
+  /// another device or another version of its library, with other algorithms, or a workspace that is too small for
+  /// them; another precision, learning rate (with its schedule), weight decay, epsilon, clipping, or other batches of a
+  /// step. Empty: it will.
   std::string resume(const std::filesystem::path& file);
 
   const trainer_options& options() const noexcept { return options_; }
