@@ -2,6 +2,7 @@
 #include "gpu.hpp"
 #include "training_file.hpp"
 
+#include <penstock/bytes.hpp>
 #include <penstock/train/error.hpp>
 #include <penstock/train/predictor.hpp>
 
@@ -12,6 +13,7 @@
 #include <limits>
 
 using namespace penstock;
+using namespace penstock::literals;
 using penstock::test::small_trainer;
 using penstock::test::training_file;
 using penstock::test::training_run;
@@ -160,6 +162,26 @@ BOOST_AUTO_TEST_CASE(another_model_and_a_value_that_is_not_finite_are_refused) {
   data.write();
   BOOST_CHECK_EXCEPTION(predictions(data, data.checkpoint, options_for(data.checkpoint)), train::error,
                         [](const train::error& e) { return e.where().rows == std::vector<std::uint64_t>{613}; });
+}
+
+BOOST_AUTO_TEST_CASE(a_value_that_is_not_finite_is_no_matter_of_the_next_pipeline) {
+  const trained_file data;
+  const auto options = options_for(data.checkpoint);
+  const gpu::device host = gpu::device::host();
+  train::predictor predictor({}, options, std::make_shared<gpu::memory>(host, train::plan(host, options)));
+  predictor.load(data.checkpoint);
+  std::vector<float> x(3 * training_file::columns);
+  x[2 * training_file::columns] = std::numeric_limits<float>::quiet_NaN();
+  predictor.predict(x.data(), 3, 40);
+  BOOST_TEST(predictor.bad_input() == 42u);
+  auto rows = (pipeline::read(pipeline::source{}.field("x", {{data.file, "/x"}}, {.as = type::float32})) |
+               pipeline::batched({.rows = options.rows}))
+                  .build(host, {.device_bytes = 16_MiB, .pinned_bytes = 16_MiB});
+  std::size_t predicted = 0;
+  predictor.predict(rows, "x",
+                    [&](std::uint64_t, std::size_t count, std::span<const std::byte>) { predicted += count; });
+  BOOST_TEST(predicted == 1000u);
+  BOOST_TEST(predictor.bad_input() == train::progress::no_row);
 }
 
 BOOST_AUTO_TEST_CASE(cuda_predicts_as_the_host_does, test::on_gpu()) {

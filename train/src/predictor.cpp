@@ -129,6 +129,7 @@ void predictor::predict(pipeline::pipeline& from, const std::string& x, const si
   impl& self = *impl_;
   const predictor_options& o = self.options;
   landing_places places(self.stream, *self.memory, o.model.outputs * size_of(o.compute), to);
+  self.forgive();
   auto range = from.epochs(0, 1, {.stream = self.stream, .stop = stop});
   std::uint64_t first_row = 0;
   while (const pipeline::batch batch = range.next()) {

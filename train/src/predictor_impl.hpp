@@ -26,6 +26,8 @@ struct predictor::impl {
   virtual void set(const input_statistics& statistics) = 0;
   virtual void write(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
   virtual step_state read_state() = 0;
+  /// Forgets inputs that were not finite.
+  virtual void forgive() = 0;
 
   impl(gpu::stream_ref s, const predictor_options& o, std::shared_ptr<gpu::memory> m)
       : stream(s), options(o), memory(std::move(m)) {}

@@ -91,6 +91,11 @@ class typed_predictor final : public predictor::impl {
     return now;
   }
 
+  void forgive() override {
+    const auto work = [&] { backend_->reset({}, true, state_); };
+    backend_->run(std::cref(work));
+  }
+
  private:
   std::byte* at(const char* name) const { return memory->at(memory_kind::device, name).data(); }
 

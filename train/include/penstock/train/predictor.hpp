@@ -42,8 +42,10 @@ predictor_options options_of(const std::filesystem::path& checkpoint);
 /// number of layers. Pure. Throws std::invalid_argument.
 gpu::ledger plan(gpu::device d, const predictor_options& options);
 
-/// A model that only goes forward, in planned memory. Nothing is allocated after load(). Its outputs are those of
-/// stage::evaluate() with the same weights. Not thread-safe.
+/// A model that only goes forward, in planned memory: it allocates no device or pinned memory of its own. On CUDA the
+/// first call for each number of rows has cuBLASLt describe its products, on the host, and the first one for
+/// options.rows records the launches, of which the driver keeps a copy. Its outputs are those of stage::evaluate() with
+/// the same weights. Not thread-safe.
 class predictor {
  public:
   /// Predictions of rows [first_row, first_row + rows) of an epoch: rows x outputs values of options.compute.
@@ -63,7 +65,7 @@ class predictor {
   /// Does not block. `first_row` numbers the rows for bad_input().
   /// `x2`: the second input, where the model has two.
   const void* predict(const void* x, std::size_t rows, std::uint64_t first_row = 0, const void* x2 = nullptr);
-  /// The first row so far with an input that was not finite, or progress::no_row. Blocks.
+  /// The first row with an input that was not finite, since the last pipeline's first one, or progress::no_row. Blocks.
   std::uint64_t bad_input();
 
   /// Streams the first epoch of a pipeline through the model, field `x` (and `x2`, where it has two inputs), and hands
