@@ -34,17 +34,19 @@ def stream_handle(stream: Any) -> int | None:
 
 
 def torch_stream(device: tuple[int, int]) -> int | None:
-    """The handle of torch's current stream, where torch is imported and the device is CUDA's."""
+    """The handle of torch's current stream, where a torch with CUDA is imported and the device is CUDA's."""
     if device[0] != _CUDA or "torch" not in sys.modules:
         return None
     return _stream_lookup(device[1])(device[1])
 
 
 @functools.lru_cache(maxsize=None)
-def _stream_lookup(ordinal: int) -> Callable[[int], int]:
+def _stream_lookup(ordinal: int) -> Callable[[int], int | None]:
     """What gives the handle of torch's current stream on a device: with each field of each batch, so that the short way
     is taken where this torch has it. torch.cuda.current_stream() makes an object, which costs more than the batch."""
     torch = sys.modules["torch"]
+    if not torch.cuda.is_available():  # one for the CPU alone, beside JAX or CuPy on the GPU
+        return lambda _: None
     torch.cuda.current_stream(ordinal)  # initialises torch's CUDA
     short: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)
     return short or (lambda number: int(torch.cuda.current_stream(number).cuda_stream))

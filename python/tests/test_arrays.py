@@ -1,9 +1,26 @@
 """Batches in JAX and CuPy, where they are installed."""
 
+import sys
+import types
+
 import numpy as np
 import pytest
 
 import penstock as ps
+from penstock._batch import _stream_lookup, torch_stream
+
+
+def test_a_torch_without_cuda_has_no_stream_of_a_gpu(monkeypatch):
+    def current_stream(device):
+        raise AssertionError("Torch not compiled with CUDA enabled")
+
+    cuda = types.SimpleNamespace(is_available=lambda: False, current_stream=current_stream)
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=cuda, _C=None))
+    _stream_lookup.cache_clear()
+    try:
+        assert torch_stream((2, 0)) is None  # DLPack's number of CUDA's devices
+    finally:
+        _stream_lookup.cache_clear()
 
 
 def test_jax_takes_batches(make):
