@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, Iterator, TypeVar
 
 from ._batch import Batch, torch_stream
-from ._errors import PipelineError
+from ._errors import DataError, DeviceError, PipelineError
 from ._process import close_at_exit
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ class Run:
         self._resume: tuple[int, int] | None = None
         self._core_at: tuple[int, int] | None = None  # the core's next batch, by its own number of the epoch
         self._core_epoch = 0  # of the loop: alike ones go on under another number
+        self._asked: dict[int, int] = {}  # by those numbers of the run: the epochs that loops asked for
         self._loop: object = None  # the loop that may take batches
         self._handle: BatchHandle | None = None  # the batch that was taken last
         self._clock = _Clock()
@@ -92,12 +93,29 @@ class Run:
     def _next(self, epoch: int, at: int) -> BatchHandle:
         self._let_go()
         self._core_at = None  # until a batch is in hand: an error ends the run, and Ctrl-C may lose what was taken
-        handle = _patiently(self.core.next, self._core_epoch, at)
+        handle = self._of_core(epoch, at)
         if handle is None:
             self._start(epoch, at)
-            handle = _patiently(self.core.next, epoch, at)
+            handle = self._of_core(epoch, at)
         assert handle is not None
         return handle
+
+    def _of_core(self, epoch: int, at: int) -> BatchHandle | None:
+        self._asked[self._core_epoch] = epoch
+        try:
+            return _patiently(self.core.next, self._core_epoch, at)
+        except (DataError, DeviceError, PipelineError) as e:
+            self._name_as_asked(e)
+            raise
+
+    def _name_as_asked(self, error: DataError | DeviceError | PipelineError) -> None:
+        """Errors name epochs as their loops do: that of a batch which is still held, or one that was only read ahead."""
+        core = error.epoch
+        if core is None:
+            return
+        epoch = self._asked.get(core, self._asked[self._core_epoch] + core - self._core_epoch)
+        error.epoch = epoch
+        error.args = (str(error.args[0]).replace(f" of epoch {core}", f" of epoch {epoch}", 1),)
 
     def _start(self, epoch: int, batch: int) -> None:
         before, self._core_at = self._core_at, None  # until the run has begun: Ctrl-C may end that
@@ -108,7 +126,7 @@ class Run:
             if e.stage == "consumer":
                 self._core_at = before  # arrays are in the way, and the run before can go on
             raise
-        self._core_at, self._core_epoch = (epoch, batch), epoch
+        self._core_at, self._core_epoch, self._asked = (epoch, batch), epoch, {}
 
     def _let_go(self) -> None:
         if self._handle is not None:

@@ -63,6 +63,18 @@ def test_arrays_that_are_held_too_long_are_an_error_that_says_so(make):
     assert sum(batch.rows for batch in loader.epoch(0)) == 1000  # the loader is as good as before
 
 
+def test_a_batch_that_is_held_too_long_is_named_by_its_own_epoch(make):
+    loader = make(held=2)
+    for epoch in (5, 0):
+        for batch in loader.epoch(epoch):
+            pass
+    kept = batch.numpy("label")
+    with pytest.raises(ps.PipelineError, match="batch 15 of epoch 0 is still held, 3 batches later") as caught:
+        for batch in loader.epoch(9):
+            pass
+    assert caught.value.epoch == 0 and kept[-1] == 999
+
+
 def test_arrays_in_cycles_are_collected_when_their_rows_are_needed(make):
     gc.disable()
     try:

@@ -49,6 +49,22 @@ def test_a_broken_chunk_names_its_rows_and_stage(tmp_path):
             list(loader.epoch(0))
 
 
+def test_an_error_names_the_epoch_that_was_asked_for(make, tmp_path):
+    path = tmp_path / "later.h5"
+    with h5py.File(path, "w") as f:
+        v = f.create_dataset("v", data=np.arange(2048 * 1024).reshape(2048, 1024), chunks=(64, 1024), compression="gzip")
+        last = v.id.get_chunk_info(31)
+    loader = make(of=ps.Source(v=f"{path}:/v"), device_memory="2MiB", pinned_memory="2MiB")  # of 16 MiB
+    for _ in range(2):
+        assert sum(batch.rows for batch in loader.epoch(5)) == 2048
+    with open(path, "r+b") as raw:  # not read yet by the run that is ahead
+        raw.seek(last.byte_offset)
+        raw.write(bytes(last.size))
+    with pytest.raises(ps.DataError, match=r"^read failed at rows .* of epoch 5: .*later\.h5") as caught:
+        list(loader.epoch(5))
+    assert (caught.value.epoch, caught.value.stage) == (5, "read")
+
+
 def test_a_budget_that_is_too_small_says_what_would_do(make, source):
     with pytest.raises(MemoryError, match="pipeline: ring of") as caught:
         make(512, device_memory="16KiB")
