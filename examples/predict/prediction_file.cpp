@@ -73,9 +73,11 @@ void prediction_file::choose(std::size_t count, const T* values) {
   }
   for (std::size_t row = 0; row < count; ++row) {
     const T *const first = values + row * columns_, *const last = first + columns_;
-    chosen_[row] = std::any_of(first, last, is_none)
+    const T* const largest = std::max_element(first, last);
+    // Beside an infinite one, a softmax has no probabilities.
+    chosen_[row] = std::any_of(first, last, is_none) || std::isinf(*largest)
                        ? no_class
-                       : first_class_ + static_cast<std::int32_t>(std::max_element(first, last) - first);
+                       : first_class_ + static_cast<std::int32_t>(largest - first);
   }
 }
 

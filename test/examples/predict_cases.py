@@ -1,5 +1,6 @@
 """penstock-predict: what it writes, and what it refuses."""
 
+import json
 import os
 import pathlib
 import platform
@@ -91,6 +92,34 @@ class predict(program_case):
             self.run_program("penstock-predict", checkpoint, path, "--x", "/large", "-o", out, "--classes")
             classes = h5py.File(out)["prediction"][:]
             self.assertTrue((classes[7] == -1).all() and (numpy.delete(classes, 7, 0) >= 0).all())
+
+    def test_a_row_of_which_evaluation_predicts_nothing_has_no_class(self):
+        path, out, results = (self.folder / name for name in ("rows.h5", "out.h5", "r.json"))
+        random = numpy.random.default_rng(4)
+        label = random.integers(0, 2, 600)
+        x = random.normal(size=(600, 2)) * 0.01
+        x[:, 0] += (2 * label - 1) * 0.02
+        large = x.copy()
+        large[7] = 3e38, 0
+        with h5py.File(path, "w") as file:
+            file["x"], file["large"], file["label"] = x.astype("f4"), large.astype("f4"), label
+        rows = ("--x", "/x", "--y", "/label", "--test-x", "/large", "--test-y", "/label", "--batch-rows", 50)
+        how = ("--hidden", 0, "--no-normalise", "--optimizer", "sgd", "--lr", 200, "--epochs", 5, "--skip-non-finite")
+        for loss, more, infinite, predicted in ("softmax", ("--confusion",), -1, 599), ("binary", (), 1, 600):
+            checkpoint = self.folder / f"{loss}.h5"
+            kept = ("--checkpoint", checkpoint, "--json", results)
+            self.run_program("penstock-train", path, *rows, *how, "--loss", loss, *more, *kept)
+            with h5py.File(checkpoint) as model:  # one product alone is beyond float32: infinite, and no NaN
+                weight = model["model/layer0/weight"][:, 0]
+            self.assertTrue((numpy.abs(weight) > 1.2).all() and weight[-1] > 0, weight)
+            self.run_program("penstock-predict", checkpoint, path, "--x", "/large", "-o", out, "--classes")
+            classes = h5py.File(out)["prediction"][:].reshape(600)
+            self.assertEqual(classes[7], infinite)
+            self.assertEqual((classes >= 0).sum(), predicted)
+            found = json.loads(results.read_text())
+            self.assertAlmostEqual(found["test_accuracy"], (classes == label).mean())
+            if loss == "softmax":
+                self.assertEqual(numpy.sum(found["confusion"]["counts"]), predicted)
 
     def test_several_yes_and_no_of_a_row_are_several_classes(self):
         path, out = self.make_rows(rows=600), self.folder / "out.h5"
