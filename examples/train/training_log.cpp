@@ -58,6 +58,11 @@ std::string cell_of(const json& value) {
   return special ? fmt::format("{}", value.get<double>()) : value.dump();
 }
 
+/// Up to a line, those included that were skipped.
+std::uint64_t steps_of(const json& line) {
+  return line.at("steps").get<std::uint64_t>() + line.at("skipped").get<std::uint64_t>();
+}
+
 bool is_there(const std::string& file) {
   std::error_code none;
   return fs::is_regular_file(file, none);
@@ -97,7 +102,7 @@ void training_log::take_over(const log_position& resumed) {
           fmt::format("{}: line {} is none of a log of penstock-train; name another file", file_, n + 1));
     }
     const bool of_epoch = values.at("kind") == "epoch";
-    if (of_epoch ? values.at("epoch") > resumed.epochs : values.at("steps") > resumed.steps) continue;
+    if (of_epoch ? values.at("epoch") > resumed.epochs : steps_of(values) > resumed.steps) continue;
     kept += lines[n] + '\n';
     keep(values);
   }
@@ -117,8 +122,9 @@ json training_log::parse(const std::string& line) const {
       if (!cells[n].empty()) values[columns_[n]] = number.is_discarded() ? json(cells[n]) : number;
     }
   }
-  const bool whole = values.is_object() && values.contains("kind") && values.contains("epoch") &&
-                     values["epoch"].is_number() && values.contains("steps") && values["steps"].is_number();
+  const auto holds_number = [&](const char* name) { return values.contains(name) && values[name].is_number(); };
+  const bool whole =
+      values.contains("kind") && holds_number("epoch") && holds_number("steps") && holds_number("skipped");
   return whole ? values : json();
 }
 

@@ -14,7 +14,7 @@ namespace examples {
 /// Where a resumed run stands: what its log says of later epochs and steps is written again.
 struct log_position {
   std::uint64_t epochs = 0;  ///< whole ones
-  std::uint64_t steps = 0;
+  std::uint64_t steps = 0;   ///< those included that were skipped
 };
 
 /// Results of epochs, and of steps on request, one a line as they come: JSON or CSV, by the file's ending. What is

@@ -115,6 +115,25 @@ class train_logs(program_case):
             again = self.train(path, "--log", whole, epochs=1)
             self.assertEqual(len(read(whole)), 1, again.stdout)
 
+    def test_steps_that_were_skipped_are_steps_of_a_log_too(self):
+        path = self.make_data()
+        with h5py.File(path, "a") as file:  # of six steps of an epoch, two are skipped
+            file["x"][:100] = numpy.nan
+        how = ("--skip-non-finite", "--run-rows", 50, "--pool-rows", 50, "--log-steps", 1)
+        for ending in "jsonl", "csv":
+            whole, parts = self.folder / f"whole.{ending}", self.folder / f"parts.{ending}"
+            state, kept = self.folder / f"{ending}.h5", self.folder / f"kept-{ending}.h5"
+            self.train(path, *how, "--log", whole, epochs=3)
+            self.train(path, *how, "--log", parts, "--checkpoint", state, epochs=2)
+            shutil.copy(state, kept)
+            self.train(path, *how, "--log", parts, "--checkpoint", state, "--resume", epochs=3)
+            self.train(path, *how, "--log", parts, "--checkpoint", kept, "--resume", epochs=3)  # as if it had been killed
+            read = self.read_log if ending == "jsonl" else lambda file: list(csv.DictReader(file.open(newline="")))
+            steps = [int(line["steps"]) + int(line["skipped"]) for line in read(parts) if line["kind"] == "steps"]
+            self.assertEqual(steps, list(range(1, 19)))
+            self.assertEqual((int(read(parts)[-1]["steps"]), int(read(parts)[-1]["skipped"])), (12, 6))
+            self.assertEqual(list(map(timeless, read(parts))), list(map(timeless, read(whole))))
+
     def test_a_log_of_something_else_is_not_gone_on_with(self):
         path, state, log = self.make_data(), self.folder / "c.h5", self.folder / "log.csv"
         self.train(path, "--checkpoint", state, epochs=1)
