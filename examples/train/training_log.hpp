@@ -13,7 +13,7 @@ namespace examples {
 
 /// Where a resumed run stands: what its log says of later epochs and steps is written again.
 struct log_position {
-  std::uint64_t epochs = 0;  ///< whole ones
+  std::uint64_t epochs = 0;  ///< whole ones, without one that is still to be evaluated
   std::uint64_t steps = 0;   ///< those included that were skipped
 };
 

@@ -55,6 +55,12 @@ void training_program::run(std::stop_token stop) {
 
 bool training_program::is_done() const { return trainer_.position().epoch >= options_.epochs || trainer_.is_over(); }
 
+/// Whether the last epoch is still to be evaluated: the run was stopped before it was, or had no rows for that.
+bool training_program::lacks_evaluation() const {
+  const train::position& at = trainer_.position();
+  return run_.testing && at.next_batch == 0 && at.judged.epochs < at.epoch && at.last.rows > 0;
+}
+
 void training_program::prepare(std::stop_token stop) {
   if (!options_.resume) {
     if (options_.normalise) trainer_.normalise_from(run_.training, stop);
@@ -77,8 +83,7 @@ void training_program::prepare(std::stop_token stop) {
       fmt::print("no epoch is left to train, and there are no rows to evaluate on: see --test-x and --validation\n");
     return;
   }
-  // The run was stopped between an epoch and its evaluation.
-  if (at.next_batch == 0 && at.judged.epochs < at.epoch && at.last.rows > 0) {
+  if (lacks_evaluation()) {
     const train::progress now = trainer_.stage().progress();
     finish_epoch({.training = {.epoch = at.epoch - 1,
                                .training = at.last,
@@ -103,7 +108,7 @@ double training_program::last_rate() const {
 void training_program::open_log(bool resumed) {
   const train::progress now = trainer_.stage().progress();
   std::optional<log_position> at;
-  if (resumed) at = log_position{trainer_.position().epoch, now.steps + now.skipped};
+  if (resumed) at = log_position{trainer_.position().epoch - (lacks_evaluation() ? 1 : 0), now.steps + now.skipped};
   log_.emplace(options_.log, form_, run_.testing.has_value(), at);
 }
 

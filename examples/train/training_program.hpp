@@ -25,6 +25,7 @@ class training_program {
 
  private:
   bool is_done() const;
+  bool lacks_evaluation() const;
   void show_damaged_of_testing(const penstock::pipeline::pipeline_report& report);
   void prepare(std::stop_token stop);
   void one_epoch(std::stop_token stop);

@@ -134,6 +134,21 @@ class train_logs(program_case):
             self.assertEqual((int(read(parts)[-1]["steps"]), int(read(parts)[-1]["skipped"])), (12, 6))
             self.assertEqual(list(map(timeless, read(parts))), list(map(timeless, read(whole))))
 
+    def test_an_epoch_that_is_evaluated_later_has_one_line(self):
+        path, state, log = self.make_data(), self.folder / "c.h5", self.folder / "log.jsonl"
+        arguments = self.arguments(path, "--log", log, "--log-steps", 3, "--checkpoint", state, epochs=2)
+        test = arguments.index("--test-x")
+        self.run_program("penstock-train", *arguments[:test], *arguments[test + 4 :])
+        before = self.read_log(log)
+        self.run_program("penstock-train", *arguments, "--resume")
+        after = self.read_log(log)
+        self.assertEqual([(line["kind"], line["epoch"], line["steps"]) for line in after],
+                         [("steps", 1, 3), ("steps", 1, 6), ("epoch", 1, 6), ("steps", 2, 9), ("steps", 2, 12), ("epoch", 2, 12)])  # fmt: skip
+        self.assertEqual(after[:-1], before[:-1])
+        self.assertEqual(after[-1]["loss"], before[-1]["loss"])
+        self.assertNotIn("test_accuracy", before[-1])
+        self.assertIn("test_accuracy", after[-1])
+
     def test_a_log_of_something_else_is_not_gone_on_with(self):
         path, state, log = self.make_data(), self.folder / "c.h5", self.folder / "log.csv"
         self.train(path, "--checkpoint", state, epochs=1)
