@@ -136,7 +136,7 @@ void look_at_labels(const train_options& o, training_data& data) {
   };
   label_summary& found = data.training.labels;
   found = scan(data.training, most, o.balanced_classes ? taken_rows(o, data.training) : std::vector<bool>{});
-  if (!found.names.empty() && o.labels_from != 0)
+  if (found.kind != label_kind::numbers && o.labels_from != 0)
     throw std::invalid_argument("--labels-from is for labels that are numbers, and these are texts");
   const std::size_t classes = std::max<std::size_t>({2, found.counts.size(), binary ? 0 : o.classes});
   if (static_cast<double>(classes) > most)
@@ -247,7 +247,7 @@ pipeline::description describe_rows(const labelled_rows& rows, const training_da
                      pipeline::batch_options{.rows = batch_rows, .last = pipeline::last_batch::pad, .held = 0} |
                      pipeline::transport_options{.threads = o.threads};
   if (data.targets != train::target::values)
-    if (auto codes = numbered(rows.labels, data.training.labels.names, rows.y.front()))
+    if (auto codes = numbered(rows.labels, data.training.labels, rows.y.front()))
       description = std::move(description) | std::move(*codes);
   if (skips_damaged(o) && !rows.weights.empty())
     description = std::move(description) | weights_and_mask(o.damaged.mask);

@@ -83,14 +83,18 @@ void scan_numbers(io::row_reader& reader, const label_source& from, const row_we
   });
 }
 
-void scan_texts(io::row_reader& reader, const label_source& from, const row_weights& weights, label_summary& to) {
+/// `text_of(bytes, n)`: the text of row n.
+template <class TextOf>
+void scan_texts(io::row_reader& reader, const label_source& from, const row_weights& weights, label_summary& to,
+                TextOf text_of) {
   std::map<std::string, std::uint64_t, std::less<>> found;
   for_each_piece(reader, from.damaged_rows, [&](std::uint64_t first, std::uint64_t rows, const std::byte* bytes) {
     for (std::size_t n = 0; n < rows; ++n) {
-      const std::string_view text = text_at(bytes, n, reader.row_bytes());
+      if (!weights.counts(first + n)) continue;
+      const std::string_view text = text_of(bytes, n);
       auto there = found.find(text);
       if (there == found.end()) there = found.emplace(text, 0).first;
-      if (weights.counts(first + n)) there->second += counted(from, first + n);
+      there->second += counted(from, first + n);
       if (static_cast<double>(found.size()) > from.most_classes)
         refuse(reader, first + n,
                fmt::format("there are more than {} different texts; they are no names of classes", from.most_classes));
@@ -102,6 +106,24 @@ void scan_texts(io::row_reader& reader, const label_source& from, const row_weig
   }
 }
 
+void check_names(const label_summary& labels, const label_summary& training, const io::location& first) {
+  const bool numbers = labels.kind == label_kind::numbers;
+  if (numbers != (training.kind == label_kind::numbers))
+    throw std::invalid_argument(
+        fmt::format("{}:{}: its labels are {}, and those of the training set {}; name classes "
+                    "in the same way in both",
+                    first.file.string(), first.dataset, numbers ? "numbers" : "texts", numbers ? "texts" : "numbers"));
+  for (const std::string& name : labels.names)
+    if (!std::binary_search(training.names.begin(), training.names.end(), name))
+      throw std::invalid_argument(fmt::format("{}:{}: '{}' is none of the {} classes of the training set",
+                                              first.file.string(), first.dataset, name, training.names.size()));
+}
+
+/// Any place where the text is not there, as those of masked rows may.
+std::int32_t place_among(const std::vector<std::string>& names, std::string_view text) {
+  return static_cast<std::int32_t>(std::lower_bound(names.begin(), names.end(), text) - names.begin());
+}
+
 }  // namespace
 
 label_summary scan_labels(const label_source& from) {
@@ -109,56 +131,45 @@ label_summary scan_labels(const label_source& from) {
   const row_weights weights(from);
   label_summary found{.kind = kind_of(reader)};
   require_one_value(reader, found.kind);
-  if (found.kind == label_kind::texts) {
-    scan_texts(reader, from, weights, found);
-    return found;
-  }
-  found.names = reader.class_names();
-  if (found.kind == label_kind::numbers)
+  if (found.kind == label_kind::numbers) {
     scan_numbers(reader, from, weights, found);
-  else
-    scan_numbers(
-        reader,
-        {from.labels, from.weights, 0, static_cast<double>(found.names.size()), from.damaged_rows, from.counted},
-        weights, found);
-  found.counts.resize(std::max(found.counts.size(), found.names.size()));
+  } else if (found.kind == label_kind::texts) {
+    scan_texts(reader, from, weights, found,
+               [&](const std::byte* bytes, std::size_t n) { return text_at(bytes, n, reader.row_bytes()); });
+  } else {
+    found.stored = reader.class_names();
+    label_source all = from;
+    all.most_classes = static_cast<double>(found.stored.size());
+    scan_texts(reader, all, weights, found, [&](const std::byte* bytes, std::size_t n) -> std::string_view {
+      return found.stored.at(static_cast<std::size_t>(value_at<std::int32_t>(bytes, n, false)));
+    });
+  }
   return found;
 }
 
-std::optional<penstock::pipeline::host_transform> numbered(const label_summary& stored,
-                                                           const std::vector<std::string>& names,
+std::optional<penstock::pipeline::host_transform> numbered(const label_summary& labels, const label_summary& training,
                                                            const io::location& first) {
   namespace pipeline = penstock::pipeline;
-  const bool numbers = stored.kind == label_kind::numbers;
-  if (numbers ? !names.empty() : names.empty() && !stored.names.empty())
-    throw std::invalid_argument(
-        fmt::format("{}:{}: its labels are {}, and those of the training set {}; name classes "
-                    "in the same way in both",
-                    first.file.string(), first.dataset, numbers ? "numbers" : "texts", numbers ? "texts" : "numbers"));
-  if (numbers || (stored.kind == label_kind::codes && stored.names == names)) return {};
-  std::vector<std::int32_t> places;
-  for (const std::string& name : stored.names) {
-    const auto found = std::lower_bound(names.begin(), names.end(), name);
-    if (found == names.end() || *found != name)
-      throw std::invalid_argument(fmt::format("{}:{}: '{}' is none of the {} classes of the training set",
-                                              first.file.string(), first.dataset, name, names.size()));
-    places.push_back(static_cast<std::int32_t>(found - names.begin()));
-  }
+  check_names(labels, training, first);
+  const std::vector<std::string>& names = training.names;
+  if (labels.kind == label_kind::numbers || (labels.kind == label_kind::codes && labels.stored == names)) return {};
   const pipeline::transform_options options{.name = "numbers of classes",
                                             .outputs = {{.name = "label", .element = penstock::type::int32}}};
-  if (stored.kind == label_kind::codes)
+  if (labels.kind == label_kind::codes) {
+    std::vector<std::int32_t> places;
+    for (const std::string& name : labels.stored) places.push_back(place_among(names, name));
     return pipeline::transform_host(options, [places](const pipeline::block& block) {
       const auto* const from = block.input<std::int32_t>("label");
       auto* const to = block.output<std::int32_t>("label");
       for (std::size_t n = 0; n < block.rows(); ++n) to[n] = places[static_cast<std::size_t>(from[n])];
     });
+  }
   return pipeline::transform_host(options, [names](const pipeline::block& block) {
     const auto field = std::find_if(block.inputs().begin(), block.inputs().end(),
                                     [](const pipeline::block_field& each) { return each.name == "label"; });
     auto* const to = block.output<std::int32_t>("label");
     for (std::size_t n = 0; n < block.rows(); ++n)
-      to[n] = static_cast<std::int32_t>(
-          std::lower_bound(names.begin(), names.end(), text_at(field->data, n, field->row_bytes)) - names.begin());
+      to[n] = place_among(names, text_at(field->data, n, field->row_bytes));
   });
 }
 

@@ -21,7 +21,8 @@ enum class label_kind : std::uint8_t {
 /// What a pass over labels has found.
 struct label_summary {
   label_kind kind = label_kind::numbers;
-  std::vector<std::string> names{};  ///< the different texts, sorted; empty for numbers
+  std::vector<std::string> names{};   ///< the different texts of rows that are not masked, sorted; empty for numbers
+  std::vector<std::string> stored{};  ///< what codes stand for, those of masked rows too
   std::vector<std::uint64_t>
       counts{};  ///< rows of each class that are to be counted, from 0 up to the largest there is
 };
@@ -41,11 +42,10 @@ struct label_source {
 /// last class, and where there are several numbers in a row.
 label_summary scan_labels(const label_source& from);
 
-/// A transform that makes field "label" of stored texts: the place of each among `names`, the training set's. Nothing
-/// where the stored values are that already. Throws std::invalid_argument that names a text which is not among them,
-/// and where one set has texts and the other numbers.
-std::optional<penstock::pipeline::host_transform> numbered(const label_summary& stored,
-                                                           const std::vector<std::string>& names,
+/// A transform that makes field "label" of a set's texts: the place of each among the names of the training set, and
+/// any number in masked rows. Nothing where the stored values are that already. Throws std::invalid_argument that names
+/// a text which is not among them, and where one set has texts and the other numbers.
+std::optional<penstock::pipeline::host_transform> numbered(const label_summary& labels, const label_summary& training,
                                                            const penstock::io::location& first);
 
 }  // namespace examples

@@ -141,6 +141,31 @@ class train_labels(program_case):
         self.assert_one_line(self.train(path, *masked, expect=1)[0], "/masked_label", "row 0")
         self.assertGreater(self.train(path, *masked, "--weights", "/weight", "--test-weights", "/weight")[1]["test_accuracy"], 0.9)
 
+    def test_texts_of_masked_rows_name_no_classes(self):
+        path, x, label = self.make_classes()
+        weights = numpy.ones(len(x), "f4")
+        weights[::3] = 0
+        ordered = sorted(names, key=lambda text: text.encode())
+        texts = [ordered[n] if weight > 0 else f"?{row % 7}" for row, (n, weight) in enumerate(zip(label, weights))]
+        with h5py.File(path, "a") as file:
+            file["weight"], file["masked_text"] = weights, texts
+            file["masked_fixed"] = numpy.array([text.encode() for text in texts], "S8")
+            file["test_text"] = [text.replace("?", "!") for text in texts]
+            file["test_fixed"] = numpy.array([text.replace("?", "!").encode() for text in texts], "S8")
+            file["said"] = [("yes" if n >= 2 else "no") if weight > 0 else "unknown" for n, weight in zip(label, weights)]
+        order = ("--run-rows", 16, "--pool-rows", 256, "--weights", "/weight", "--test-x", "/x", "--confusion")
+        expected = self.train(path, *order, "--test-y", "/label", "--test-weights", "/weight")[1]
+        for kind in "text", "fixed":
+            masked = (*order, "--y", f"/masked_{kind}", "--test-y", f"/test_{kind}")
+            done, found = self.train(path, *masked, "--test-weights", "/weight")
+            self.assertEqual(found["confusion"]["classes"], ordered)
+            self.assertEqual(found["confusion"]["counts"], expected["confusion"]["counts"])
+            self.assertAlmostEqual(found["epochs"][-1]["loss"], expected["epochs"][-1]["loss"], places=5)
+            done = self.train(path, *masked, expect=2 if kind == "text" else 1)[0]
+            self.assert_one_line(done, f"/test_{kind}", "4")
+        found = self.train(path, *order[:6], "--loss", "binary", "--y", "/said", "--validation", 0.2, epochs=6)[1]
+        self.assertGreater(found["validation_accuracy"], 0.85)
+
     def test_rows_that_are_no_numbers_are_neither_learned_nor_right(self):
         path, x, label = self.make_classes()
         x[:100] = numpy.nan
