@@ -3,8 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <utility>
 
 namespace penstock::io {
+namespace {
+
+/// What fails in `f`, and names no rows yet, has these.
+template <class F>
+void with_rows(const row_range& rows, F&& f) {
+  try {
+    f();
+  } catch (failure& e) {
+    if (!e.rows) e.rows = rows;
+    throw;
+  }
+}
+
+}  // namespace
 
 chunked_reader::pass::pass(const chunked_reader& reader, const read_request& request, scratch& s)
     : reader_(reader),
@@ -60,19 +76,20 @@ void chunked_reader::pass::visit(const extents& at) {
   const auto inside = reader_.grid_.inside(at);
   const auto wanted = intersection(inside, request_.part);
   const auto axis = request_.row_axis;
-  try {
-    if (entry.address == chunk_entry::missing)
+  row_range rows{inside.start[axis], inside.count[axis]};  // what is decoded is whole or not
+  with_rows(rows, [&] {
+    if (entry.address == chunk_entry::missing) {
       fill_box(wanted.count, wanted.rank, request_.strides, reader_.fill_value_, request_.at(wanted.start));
-    else if (reader_.is_plain(entry, inside) && !spreads_whole(entry, inside, wanted))
+    } else if (reader_.is_plain(entry, inside) && !spreads_whole(entry, inside, wanted)) {
+      rows = {wanted.start[axis], wanted.count[axis]};
+      reads_.of_rows(rows);
       read_plain(entry, inside, wanted);
-    else if (reader_.world_.cache && !reader_.is_plain(entry, inside) && wanted.count[axis] != inside.count[axis])
+    } else if (reader_.world_.cache && !reader_.is_plain(entry, inside) && wanted.count[axis] != inside.count[axis]) {
       read_cut(number, inside, wanted);
-    else
+    } else {
       gather(number);
-  } catch (failure& e) {
-    if (!e.rows) e.rows = row_range{inside.start[axis], inside.count[axis]};
-    throw;
-  }
+    }
+  });
 }
 
 /// Whether a small chunk is wanted as a whole, and its rows go to places apart: read with its neighbours, then copied.
@@ -84,8 +101,8 @@ bool chunked_reader::pass::spreads_whole(const chunk_entry& entry, const box& in
 
 void chunked_reader::pass::read_plain(const chunk_entry& entry, const box& inside, const box& wanted) {
   if (entry.bytes < reader_.chunk_bytes_)
-    throw failure(fmt::format("a chunk without filters holds {} of {} bytes; copy or write the file again", entry.bytes,
-                              reader_.chunk_bytes_));
+    throw damage(fmt::format("a chunk without filters holds {} of {} bytes; copy or write the file again", entry.bytes,
+                             reader_.chunk_bytes_));
   stored_box stored{entry.address + reader_.member_offset_, wanted.rank, wanted.count, reader_.chunk_strides_,
                     reader_.value_bytes_};
   for (std::size_t k = 0; k < wanted.rank; ++k)
@@ -119,38 +136,49 @@ void chunked_reader::pass::gather(std::uint64_t number) {
 }
 
 void chunked_reader::pass::decode_gathered() {
-  if (gathered_count_ == 0) return;
-  const std::size_t count = gathered_count_;
-  const auto bytes = gathered_bytes_;
-  gathered_count_ = 0;
-  gathered_bytes_ = 0;
-  const auto axis = request_.row_axis;
-  std::uint64_t number = gathered_[0];
-  try {
-    const auto first = reader_.index_[number];
-    auto stored = count == 1 ? read_chunk(first) : std::span<const std::byte>{};
-    if (count > 1) {
-      const auto together = scratch_.stored(first.address).first(bytes);
-      reads_.read_now(first.address, together);
-      stored = together;
-    }
-    for (std::size_t n = 0; n < count;) {
-      number = gathered_[n];
+  const auto count = std::exchange(gathered_count_, 0);
+  const auto bytes = std::exchange(gathered_bytes_, 0);
+  auto stored = count > 1 ? read_together(count, bytes) : std::span<const std::byte>{};
+  for (std::size_t n = 0; n < count;) {
+    const auto number = gathered_[n];
+    with_rows(rows_of(number), [&] {
+      if (count == 1) stored = read_chunk(reader_.index_[number]);
       if (const auto plain = spread_side_by_side(n, count, stored.data())) {
         stored = stored.subspan(plain * reader_.chunk_bytes_);
         n += plain;
-        continue;
+        return;
       }
       const auto size = reader_.index_[number].bytes;
       decode_to_request(number, stored.first(size));
       stored = stored.subspan(size);
       ++n;
-    }
+    });
+  }
+}
+
+/// One read. Where it fails each chunk is read by itself, so that the one at fault is named; where none fails then,
+/// all.
+std::span<const std::byte> chunked_reader::pass::read_together(std::size_t count, std::uint64_t bytes) {
+  const auto address = reader_.index_[gathered_[0]].address;
+  const auto together = scratch_.stored(address).first(bytes);
+  try {
+    reads_.read_now(address, together);
   } catch (failure& e) {
-    const auto inside = reader_.grid_.inside(reader_.grid_.position(number));
-    if (!e.rows) e.rows = row_range{inside.start[axis], inside.count[axis]};
+    auto all = rows_of(gathered_[0]);
+    for (std::size_t n = 0; n < count; ++n) {
+      const auto rows = rows_of(gathered_[n]);
+      with_rows(rows, [&] { read_chunk(reader_.index_[gathered_[n]]); });
+      all = both(all, rows);
+    }
+    e.rows = all;
     throw;
   }
+  return together;
+}
+
+row_range chunked_reader::pass::rows_of(std::uint64_t number) const {
+  const auto inside = reader_.grid_.inside(reader_.grid_.position(number));
+  return {inside.start[request_.row_axis], inside.count[request_.row_axis]};
 }
 
 /// Copies the gathered chunks from the nth on that are plain and lie side by side, row by row through all of them: what
@@ -178,7 +206,7 @@ std::size_t chunked_reader::pass::spread_side_by_side(std::size_t n, std::size_t
 
 std::span<const std::byte> chunked_reader::pass::read_chunk(const chunk_entry& entry) {
   if (entry.address > file_->bytes() || entry.bytes > file_->bytes() - entry.address)
-    throw failure(fmt::format(
+    throw damage(fmt::format(
         "a chunk of {} bytes at byte {} lies past the end of the file, which is truncated: copy or write it again",
         entry.bytes, entry.address));
   const auto stored = scratch_.stored(entry.address).first(entry.bytes);
@@ -200,8 +228,8 @@ void chunked_reader::pass::decode_to_request(std::uint64_t number, std::span<con
       decode(number, inside, stored, chunk);
       copy_out(chunk.data(), inside, wanted);
     }
-  } catch (const not_decodable&) {
-    reader_.library_.read({wanted, request_.row_axis, out, request_.strides}, scratch_);
+  } catch (const not_decodable& e) {
+    read_by_library({wanted, request_.row_axis, out, request_.strides}, e);
   }
 }
 
@@ -209,10 +237,19 @@ void chunked_reader::pass::decode_to_slot(std::uint64_t number, const box& insid
   decode_gathered();  // its bytes would lie where the next read goes
   try {
     decode(number, inside, read_chunk(reader_.index_[number]), chunk);
-  } catch (const not_decodable&) {
+  } catch (const not_decodable& e) {
     // Of a compound, the one member that is read.
-    reader_.library_.read({inside, request_.row_axis, chunk.data() + reader_.member_offset_, reader_.chunk_strides_},
-                          scratch_);
+    read_by_library({inside, request_.row_axis, chunk.data() + reader_.member_offset_, reader_.chunk_strides_}, e);
+  }
+}
+
+void chunked_reader::pass::read_by_library(const read_request& request, const not_decodable& why) {
+  try {
+    reader_.library_.read(request, scratch_);
+  } catch (const failure& e) {
+    if (e.system != ENOTSUP || why.intact) throw;
+    // The filter is known here, and decodes other chunks: nobody will read this one.
+    throw damage(fmt::format("{}, and libhdf5 has no plugin to try; copy or write the file again", why.what()));
   }
 }
 

@@ -21,11 +21,14 @@ class chunked_reader::pass {
   void read_cut(std::uint64_t number, const box& inside, const box& wanted);
   void gather(std::uint64_t number);
   void decode_gathered();
+  std::span<const std::byte> read_together(std::size_t count, std::uint64_t bytes);
   std::size_t spread_side_by_side(std::size_t n, std::size_t count, const std::byte* stored);
   void decode_to_request(std::uint64_t number, std::span<const std::byte> stored);
   void decode_to_slot(std::uint64_t number, const box& inside, std::span<std::byte> chunk);
   void decode(std::uint64_t number, const box& inside, std::span<const std::byte> stored, std::span<std::byte> chunk);
   std::span<const std::byte> read_chunk(const chunk_entry& entry);
+  row_range rows_of(std::uint64_t number) const;
+  void read_by_library(const read_request& request, const not_decodable& why);
   void copy_out(const std::byte* chunk, const box& inside, const box& wanted);
 
   static constexpr std::size_t most_gathered = 64;

@@ -39,7 +39,7 @@ herr_t read_driver_file(const driver_file& file, haddr_t address, std::size_t by
     const auto got = ::pread(file.fd.native(), to, bytes, static_cast<off_t>(address));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return -1;
-    if (got == 0 && after == past_end::failure) return -1;
+    if (got == 0 && after == past_end::failure) return errno = 0, -1;
     if (got == 0) {
       std::memset(to, 0, bytes);
       return 0;

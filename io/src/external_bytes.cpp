@@ -44,7 +44,7 @@ void external_bytes::read(std::uint64_t offset, std::span<std::byte> out, std::s
     out = out.subspan(some.size());
     offset += some.size();
   }
-  if (!out.empty()) throw failure("its external files hold fewer bytes than its shape; the header is damaged");
+  if (!out.empty()) throw damage("its external files hold fewer bytes than its shape; the header is damaged");
 }
 
 }  // namespace penstock::io

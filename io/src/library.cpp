@@ -1,5 +1,7 @@
 #include "library.hpp"
 
+#include <string_view>
+
 namespace penstock::io {
 namespace {
 
@@ -32,6 +34,23 @@ std::string library_messages() {
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, append, &text);
   H5Eclear2(H5E_DEFAULT);
   return text;
+}
+
+library_cause library_cause_of_failure() {
+  struct {
+    hid_t memory = H5E_NOSPACE, file = H5E_CANTOPENFILE;
+    library_cause found = library_cause::anything;
+  } seen;
+  const auto look = [](unsigned, const H5E_error2_t* entry, void* out) -> herr_t {
+    auto& s = *static_cast<decltype(seen)*>(out);
+    const std::string_view text = entry->desc != nullptr ? entry->desc : "";
+    if (entry->min_num == s.memory) s.found = library_cause::memory;
+    if (entry->min_num == s.file) s.found = library_cause::no_file;
+    if (text.find("is not registered") != text.npos) s.found = library_cause::filter;  // it has no number of its own
+    return 0;
+  };
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, look, &seen);
+  return seen.found;
 }
 
 }  // namespace penstock::io

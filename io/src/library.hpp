@@ -4,6 +4,7 @@
 
 #include <hdf5.h>
 
+#include <cstdint>
 #include <mutex>
 #include <string>
 
@@ -27,6 +28,15 @@ class library_guard {
 
 /// The messages on libhdf5's error stack, outermost first, one a line; empties the stack. Needs the guard.
 std::string library_messages();
+
+/// What libhdf5's error stack, which stays, lays a failure to. Needs the guard.
+enum class library_cause : std::uint8_t {
+  memory,    ///< it could not allocate
+  filter,    ///< a filter that has no plugin
+  no_file,   ///< one of several files could not be opened
+  anything,  ///< that may lie in what is stored
+};
+library_cause library_cause_of_failure();
 
 /// `result`, or a failure with `sentence` and libhdf5's messages where it is negative. Needs the guard.
 template <class Result>

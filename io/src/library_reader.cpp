@@ -1,9 +1,12 @@
 #include "library_reader.hpp"
 
+#include "read_driver.hpp"
+
 #include <fmt/format.h>
 
 #include <unistd.h>
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 namespace penstock::io {
@@ -27,13 +30,22 @@ std::size_t cache_bytes_for(const dataset_description& d) {
                     static_cast<std::uint64_t>(largest_cache_bytes));
 }
 
-std::string read_failed(const dataset_description& d, const std::string& messages) {
+/// Says why H5Dread failed. What is not known to have another cause is damage.
+[[noreturn]] void read_failed(const dataset_description& d) {
+  const int system = take_driver_error();
+  const auto cause = library_cause_of_failure();
+  const auto messages = library_messages();
+  const auto sentence = fmt::format("libhdf5 cannot read it ({})", messages.substr(messages.rfind('\n') + 1));
+  if (cause == library_cause::memory) throw failure(sentence, ENOMEM, messages);
   for (const auto& f : d.info.filters)
     if (H5Zfilter_avail(f.id) <= 0)
-      return fmt::format(
-          "it needs filter {} ({}), which libhdf5 has no plugin for; install one and set HDF5_PLUGIN_PATH", f.id,
-          f.name);
-  return fmt::format("libhdf5 cannot read it ({})", messages.substr(messages.rfind('\n') + 1));
+      throw failure(
+          fmt::format("it needs filter {} ({}), which libhdf5 has no plugin for; install one and set HDF5_PLUGIN_PATH",
+                      f.id, f.name),
+          ENOTSUP, messages);
+  if (cause == library_cause::filter) throw failure(sentence, ENOTSUP, messages);
+  if (cause == library_cause::no_file || (system != 0 && system != EIO)) throw failure(sentence, system, messages);
+  throw damage(sentence, system, messages);
 }
 
 }  // namespace
@@ -44,9 +56,8 @@ void library_read(hid_t dataset, const dataset_description& d, const box& part, 
   const library_guard guard;
   // Told at once: every call into libhdf5, closes too, empties its error stack.
   const auto read = [&](hid_t here, hid_t there) {
-    if (H5Dread(dataset, d.value.memory.native(), here, there, H5P_DEFAULT, out) >= 0) return;
-    const auto messages = library_messages();
-    throw failure(read_failed(d, messages), 0, messages);
+    take_driver_error();
+    if (H5Dread(dataset, d.value.memory.native(), here, there, H5P_DEFAULT, out) < 0) read_failed(d);
   };
   if (d.rank == 0) {
     read(H5S_ALL, H5S_ALL);

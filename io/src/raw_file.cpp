@@ -18,7 +18,9 @@ namespace {
 constexpr std::size_t largest_read = std::size_t{1} << 30;  // Linux moves at most 2 GiB less a page at once
 
 [[noreturn]] void read_failed(int code) {
-  throw failure(fmt::format("reading the file failed: {}", std::strerror(code)), code);
+  const auto sentence = fmt::format("reading the file failed: {}", std::strerror(code));
+  if (code == EIO) throw damage(sentence, code);
+  throw failure(sentence, code);
 }
 
 }  // namespace
@@ -88,7 +90,7 @@ void raw_file::read_cached(std::uint64_t offset, std::span<std::byte> out) const
   while (!out.empty()) {
     const auto got = read_some(fd_.native(), offset, out);
     if (got == 0)
-      throw failure(fmt::format(
+      throw damage(fmt::format(
           "{} bytes from byte {} on are needed, but the file ends at byte {}: it is truncated; copy or write "
           "it again",
           out.size(), offset, identity_of(fd_.native()).bytes));

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace penstock::io {
 namespace {
@@ -44,6 +45,12 @@ std::atomic<std::uint64_t>& raw_reads() noexcept {
   return count;
 }
 
+/// libhdf5 passes on that its driver failed, not why.
+int& driver_error() noexcept {
+  thread_local int code = 0;
+  return code;
+}
+
 noting_file& of(H5FD_t* file) { return driver_file_of<noting_file>(file); }
 
 noting_file& behind(void* handle) { return *static_cast<file_handle*>(handle)->file; }
@@ -51,7 +58,10 @@ noting_file& behind(void* handle) { return *static_cast<file_handle*>(handle)->f
 H5FD_t* open_file(const char* name, unsigned flags, hid_t access, haddr_t) {
   if (flags & (H5F_ACC_RDWR | H5F_ACC_CREAT | H5F_ACC_TRUNC)) return nullptr;
   auto file = std::make_unique<noting_file>();
-  if (!file->open(name, O_RDONLY | O_NONBLOCK)) return nullptr;  // it may have become a pipe
+  if (!file->open(name, O_RDONLY | O_NONBLOCK)) {  // it may have become a pipe
+    driver_error() = errno;
+    return nullptr;
+  }
   if (const auto* info = static_cast<const driver_info*>(H5Pget_driver_info(access)); info && info->faults) {
     file->path = name;
     file->faults = *info->faults;
@@ -73,6 +83,7 @@ herr_t read_under_faults(const noting_file& self, past_end after, haddr_t addres
     const fault f = self.faults->before(fault_site::read_file, self.path, address, bytes);
     if (f.delay.count() > 0) std::this_thread::sleep_for(f.delay);
     if (f.error == EINTR) continue;
+    errno = f.error;
     if (f.error != 0 || f.at_most == 0) return -1;
     const std::size_t piece = std::min(bytes, f.at_most);
     if (read_driver_file(self, address, piece, to, after) < 0) return -1;
@@ -91,8 +102,10 @@ herr_t read_file(H5FD_t* file, H5FD_mem_t kind, hid_t, haddr_t address, std::siz
   }
   if (kind == H5FD_MEM_DRAW) raw_reads().fetch_add(1, std::memory_order_relaxed);
   const auto after = past_end_of(kind);
-  if (self.faults) return read_under_faults(self, after, address, bytes, buffer);
-  return read_driver_file(self, address, bytes, buffer, after);
+  const herr_t done = self.faults ? read_under_faults(self, after, address, bytes, buffer)
+                                  : read_driver_file(self, address, bytes, buffer, after);
+  if (done < 0) driver_error() = errno;
+  return done;
 }
 
 H5FD_class_t driver_class() {
@@ -129,6 +142,8 @@ property_id read_only_access(const fault_seam& faults) {
   checked(H5Pset_driver(access.native(), driver_id(), &info), "our file driver cannot be set");
   return access;
 }
+
+int take_driver_error() noexcept { return std::exchange(driver_error(), 0); }
 
 std::uint64_t raw_reads_by_library() noexcept { return raw_reads().load(std::memory_order_relaxed); }
 

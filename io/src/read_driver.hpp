@@ -23,6 +23,10 @@ property_id read_only_access(const fault_seam& faults = {});
 /// noted_reads not counted. Thread-safe.
 std::uint64_t raw_reads_by_library() noexcept;
 
+/// The errno of this thread's last read through the driver that failed (0: past the file's end), or of its last file
+/// that did not open; 0 after that.
+int take_driver_error() noexcept;
+
 /// Notes where libhdf5 reads raw data of a file that was opened with read_only_access, and skips the transfer: then
 /// H5Dread_chunk is a lookup of a chunk's address, and unlike H5Dget_chunk_info of HDF5 1.10 one that does not scan.
 /// Every call needs the library guard, from the constructor to the destructor.

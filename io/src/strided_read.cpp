@@ -1,5 +1,6 @@
 #include "strided_read.hpp"
 
+#include "failure.hpp"
 #include "fast_copy.hpp"
 
 #include <algorithm>
@@ -27,20 +28,31 @@ void merged_reads::add(std::uint64_t offset, std::span<std::byte> out) {
   if (out.empty()) return;
   if (!out_.empty() && offset == offset_ + out_.size() && out.data() == out_.data() + out_.size()) {
     out_ = {out_.data(), out_.size() + out.size()};
+    if (rows_) added_rows_ = both(*added_rows_, *rows_);
     return;
   }
   flush();
   offset_ = offset;
   out_ = out;
+  added_rows_ = rows_;
 }
 
 void merged_reads::flush() {
   if (out_.empty()) return;
+  try {
+    read_added();
+  } catch (failure& e) {
+    if (!e.rows) e.rows = added_rows_;
+    throw;
+  }
+  out_ = {};
+}
+
+void merged_reads::read_added() {
   if (detour_pays())
     read_by_detour();
   else
     read_now(offset_, out_);
-  out_ = {};
 }
 
 /// Reads around the page cache are copied anyhow.

@@ -5,8 +5,11 @@
 #include "counters.hpp"
 #include "scratch.hpp"
 
+#include <penstock/io/error.hpp>
+
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace penstock::io {
@@ -18,6 +21,8 @@ class merged_reads {
   merged_reads(const byte_source& file, counters& count, const scratch& s) noexcept
       : file_(file), count_(count), scratch_(s) {}
 
+  /// The rows of what is added from here on: a read that fails later names those of all that it would have read.
+  void of_rows(row_range rows) noexcept { rows_ = rows; }
   void add(std::uint64_t offset, std::span<std::byte> out);
   /// To be called at the end: what was added is read by then. What the scratch holds of other reads is lost.
   void flush();
@@ -27,6 +32,7 @@ class merged_reads {
 
  private:
   bool detour_pays() const noexcept;
+  void read_added();
   void read_by_detour();
 
   const byte_source& file_;
@@ -34,6 +40,7 @@ class merged_reads {
   std::uint64_t offset_ = 0;
   const scratch& scratch_;
   std::span<std::byte> out_;
+  std::optional<row_range> rows_, added_rows_;  ///< of what comes, and of what lies at offset_
 };
 
 /// A box of values that lie unfiltered in a file.

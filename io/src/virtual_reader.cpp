@@ -1,7 +1,10 @@
 #include "virtual_reader.hpp"
 
+#include "failure.hpp"
+
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace penstock::io {
@@ -13,6 +16,20 @@ constexpr std::size_t most_compared = 512;  // mappings, each with each
 std::uint64_t shown_rows(const virtual_mapping& m, std::size_t axis, std::size_t row_axis, std::uint64_t rows) {
   const auto step = axis == 0 ? m.source_step : 1;
   return std::min((rows + step - 1) / step, m.source.count[axis]) * m.step[row_axis];
+}
+
+/// Rows of the virtual dataset that show `rows` of a source: among the positions first to last of the mapping along its
+/// rows, which were wanted.
+row_range shown_rows(const virtual_mapping& m, std::size_t row_axis, std::uint64_t first, std::uint64_t last,
+                     const std::optional<row_range>& rows) {
+  for (std::size_t k = 0; rows && k < m.source.rank; ++k) {
+    if (m.source.count[k] == 1 || m.target_axis[k] != row_axis) continue;
+    const auto start = m.source.start[k], step = k == 0 ? m.source_step : 1;
+    const auto end = rows->first + rows->count;
+    if (rows->first > start) first = std::max(first, (rows->first - start + step - 1) / step);
+    if (end > start) last = std::min(last, (end - 1 - start) / step);
+  }
+  return {m.target.start[row_axis] + first * m.step[row_axis], (last - first) * m.step[row_axis] + 1};
 }
 
 }  // namespace
@@ -85,10 +102,21 @@ void virtual_reader::read_part(const part& p, const read_request& request, scrat
     from.strides[k] = request.strides[t] * m.step[t];
     if (t == request.row_axis) from.row_axis = k;
   }
-  if (m.source_step == 1) return p.reader->read(from, s);
+  try {
+    read_source(p, from, s);
+  } catch (failure& e) {
+    const auto axis = request.row_axis;
+    e.rows = shown_rows(m, axis, first[axis], first[axis] + count[axis] - 1, e.rows);
+    throw;
+  }
+}
+
+void virtual_reader::read_source(const part& p, read_request from, scratch& s) const {
+  const auto step = p.mapping.source_step;
+  if (step == 1) return p.reader->read(from, s);
   for (auto left = std::exchange(from.part.count[0], 1); left > 0; --left) {
     p.reader->read(from, s);
-    from.part.start[0] += m.source_step;
+    from.part.start[0] += step;
     from.out += from.strides[0];
   }
 }

@@ -22,6 +22,7 @@ class virtual_reader final : public dataset_reader {
   void read(const read_request& request, scratch& s) const override;
 
  private:
+  void read_source(const part& p, read_request from, scratch& s) const;
   void read_part(const part& p, const read_request& request, scratch& s) const;
   bool covered() const;
 

@@ -338,7 +338,8 @@ BOOST_AUTO_TEST_CASE(damaged_chunks_are_told_with_their_rows_and_others_are_read
   for (const auto& [name, first] : {std::pair<std::string, std::uint64_t>{"/gzip", 40}, {"/fletcher", 24}}) {
     const auto reader = open("damaged.h5", name);
     BOOST_CHECK_EXCEPTION(rows_of(reader, 0, 64), io::error, [&](const io::error& e) {
-      return e.context().rows.first == first && e.context().rows.count == 8 && e.context().dataset == name;
+      return e.context().rows.first == first && e.context().rows.count == 8 && e.context().dataset == name &&
+             e.context().damaged;
     });
     BOOST_CHECK_THROW(rows_of(reader, first + 2, 1), io::error);
     BOOST_CHECK_THROW(rows_of(reader, first + 2, 1), io::error);

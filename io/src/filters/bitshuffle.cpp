@@ -17,7 +17,7 @@ namespace {
 constexpr unsigned no_codec = 0, lz4_codec = 2, zstd_codec = 3;
 constexpr std::size_t largest_block = std::size_t{256} << 10;  // others, which nobody writes, are left to libhdf5
 
-[[noreturn]] void damaged() { throw failure("its bitshuffle data are damaged; copy or write the file again"); }
+[[noreturn]] void damaged() { throw damage("its bitshuffle data are damaged; copy or write the file again"); }
 
 /// bitshuffle's choice: 8 KiB, but 128 elements or more, in eights.
 std::size_t default_block(std::size_t element_bytes) {
@@ -49,7 +49,7 @@ class bitshuffle final : public decoder {
       in = in.subspan(12);
       if (block == 0 || block % 8 != 0) damaged();
       if (std::min(block * element_bytes_, out.size()) > workspace.extra().size())
-        throw not_decodable("its bitshuffle blocks are very large");
+        throw not_decodable("its bitshuffle blocks are very large", true);
     }
     std::size_t elements = out.size() / element_bytes_;
     auto left = out;

@@ -18,9 +18,9 @@ class deflate final : public decoder {
                                                       out.data(), out.size(), &taken, &given);
     // libhdf5 takes the chunk from the front of a longer stream; libdeflate cannot stop there.
     if (status == LIBDEFLATE_INSUFFICIENT_SPACE) throw not_decodable("its deflate stream is longer than the chunk");
-    if (status != LIBDEFLATE_SUCCESS) throw failure("its deflate stream is damaged; copy or write the file again");
+    if (status != LIBDEFLATE_SUCCESS) throw damage("its deflate stream is damaged; copy or write the file again");
     if (given != out.size())
-      throw failure(
+      throw damage(
           fmt::format("its deflate stream ends after {} of {} bytes; copy or write the file again", given, out.size()));
     return out;
   }

@@ -72,14 +72,14 @@ void filter_chain::decode(std::span<const std::byte> stored, std::uint32_t mask,
       } else {
         out = workspace.spare(next_spare);
         next_spare ^= 1;
-        if (size > out.size()) throw failure("its stored size does not fit its chunk; copy or write the file again");
+        if (size > out.size()) throw damage("its stored size does not fit its chunk; copy or write the file again");
         out = out.first(size);
       }
     }
     current = d.decode(current, out, workspace);
   }
   if (current.size() < chunk.size())
-    throw failure(fmt::format("it holds {} of {} bytes; copy or write the file again", current.size(), chunk.size()));
+    throw damage(fmt::format("it holds {} of {} bytes; copy or write the file again", current.size(), chunk.size()));
   if (current.data() != chunk.data()) std::memcpy(chunk.data(), current.data(), chunk.size());
 }
 

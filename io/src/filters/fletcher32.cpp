@@ -42,7 +42,7 @@ class fletcher32 final : public decoder {
 
   std::span<const std::byte> decode(std::span<const std::byte> in, std::span<std::byte>,
                                     decode_workspace&) const override {
-    if (in.size() < 4) throw failure("its checksum is missing; copy or write the file again");
+    if (in.size() < 4) throw damage("its checksum is missing; copy or write the file again");
     const auto data = in.first(in.size() - 4);
     const auto* c = reinterpret_cast<const unsigned char*>(in.data() + data.size());
     const auto stored = static_cast<std::uint32_t>(c[0]) | static_cast<std::uint32_t>(c[1]) << 8 |
@@ -51,7 +51,7 @@ class fletcher32 final : public decoder {
     // Before 1.6.3 libhdf5 wrote the bytes of each half the other way round, on little-endian machines.
     const auto old = (sum & 0x00ff00ffu) << 8 | (sum >> 8 & 0x00ff00ffu);
     if (stored != sum && stored != old)
-      throw failure(
+      throw damage(
           fmt::format("its fletcher32 checksum is {:08x}, but its bytes give {:08x}: they are damaged", stored, sum));
     return data;
   }

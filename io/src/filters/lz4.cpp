@@ -11,7 +11,7 @@
 namespace penstock::io {
 namespace {
 
-[[noreturn]] void damaged() { throw failure("its LZ4 data are damaged; copy or write the file again"); }
+[[noreturn]] void damaged() { throw damage("its LZ4 data are damaged; copy or write the file again"); }
 
 /// Filter 32004: the number of bytes (8 bytes, big-endian), the bytes of a block (4 bytes); then per block its stored
 /// size (4 bytes) and an LZ4 block, or the bytes themselves where that would not be shorter.

@@ -6,7 +6,7 @@
 namespace penstock::io {
 namespace {
 
-[[noreturn]] void damaged() { throw failure("its lzf data are damaged; copy or write the file again"); }
+[[noreturn]] void damaged() { throw damage("its lzf data are damaged; copy or write the file again"); }
 
 /// Filter 32000: LibLZF's stream, without framing. A control byte below 32 starts a run of literals; others name bytes
 /// that were put out before: three bits of length, thirteen of distance.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 namespace penstock::io {
 namespace {
@@ -36,7 +37,7 @@ class szip final : public decoder {
 
   std::span<const std::byte> decode(std::span<const std::byte> in, std::span<std::byte> out,
                                     decode_workspace& workspace) const override {
-    if (in.size() < 4) throw failure("its szip size is missing; copy or write the file again");
+    if (in.size() < 4) throw damage("its szip size is missing; copy or write the file again");
     std::size_t size = 0;
     for (std::size_t b = 0; b < 4; ++b) size |= static_cast<std::size_t>(in[b]) << (8 * b);
     if (size > out.size()) throw not_decodable("its szip data are longer than the chunk");
@@ -58,7 +59,7 @@ class szip final : public decoder {
   }
 
  private:
-  [[noreturn]] static void ends_short() { throw failure("its szip data end short; copy or write the file again"); }
+  [[noreturn]] static void ends_short() { throw damage("its szip data end short; copy or write the file again"); }
   std::size_t padded_line() const noexcept { return blocks_per_line_ * block_ * sample_bytes_; }
 
   std::size_t decode_samples(std::span<const std::byte> in, std::span<std::byte> out) const {
@@ -71,7 +72,9 @@ class szip final : public decoder {
     stream.avail_in = in.size();
     stream.next_out = reinterpret_cast<unsigned char*>(out.data());
     stream.avail_out = out.size();
-    if (aec_buffer_decode(&stream) != AEC_OK) throw failure("its szip data are damaged; copy or write the file again");
+    const int how = aec_buffer_decode(&stream);
+    if (how == AEC_MEM_ERROR) throw std::bad_alloc();
+    if (how != AEC_OK) throw damage("its szip data are damaged; copy or write the file again");
     return stream.total_out;
   }
 

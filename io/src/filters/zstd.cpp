@@ -18,9 +18,9 @@ class zstd final : public decoder {
     if (ZSTD_isError(given)) {
       if (ZSTD_getErrorCode(given) == ZSTD_error_dstSize_tooSmall)
         throw not_decodable("its frame is longer than the chunk");
-      throw failure("its Zstandard frame is damaged; copy or write the file again");
+      throw damage("its Zstandard frame is damaged; copy or write the file again");
     }
-    if (given != out.size()) throw failure("its Zstandard frame ends short; copy or write the file again");
+    if (given != out.size()) throw damage("its Zstandard frame ends short; copy or write the file again");
     return out;
   }
 };

@@ -20,6 +20,9 @@ struct error_context {
   row_range rows{};
   std::string hdf5{};  ///< libhdf5's own messages, innermost last, one line each
   int system = 0;      ///< errno, or 0
+  /// The bytes that are stored are at fault: they do not decode, or cannot be had from a disk that gives EIO or a file
+  /// that ends. False for all that may go better the next time, or elsewhere.
+  bool damaged = false;
 };
 
 /// A file could not be opened, understood or read. what() is one sentence: what, where, what would help.

@@ -1,0 +1,181 @@
+// Which failures are damage of what is stored, and which rows they name.
+
+#include "made_files.hpp"
+
+#include <penstock/config.hpp>
+#include <penstock/fault.hpp>
+#include <penstock/io/error.hpp>
+#include <penstock/io/row_reader.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace io = penstock::io;
+namespace fs = std::filesystem;
+using namespace penstock::io::test;
+
+namespace {
+
+/// One place of a file that cannot be read, the first `times` that somebody tries.
+struct bad_place final : penstock::fault_injector {
+  bad_place(std::uint64_t place, int code, int most = -1) : at(place), error(code), times(most) {}
+
+  penstock::fault before(penstock::fault_site site, std::string_view, std::uint64_t offset,
+                         std::size_t bytes) override {
+    penstock::fault f;
+    if (site != penstock::fault_site::read_file || at < offset || at - offset >= bytes || times == 0) return f;
+    --times;
+    f.error = error;
+    if (error == 0) f.at_most = at - offset;  // the file ends there
+    return f;
+  }
+
+  std::uint64_t at;
+  int error, times;
+};
+
+const fs::path& faulty_folder() {
+  static const fs::path folder = [] {
+    const auto path = made_folder() / "faulty";
+    fs::create_directories(path);
+    const std::string command =
+        "/usr/bin/python3 '" PENSTOCK_TEST_IO_SOURCE "/faulty_files.py' '" + path.string() + "'";
+    BOOST_TEST_REQUIRE(std::system(command.c_str()) == 0);
+    return path;
+  }();
+  return folder;
+}
+
+/// Where a chunk lies, as h5py says.
+std::uint64_t place_of(const std::string& dataset, std::uint64_t chunk) {
+  std::ifstream list(faulty_folder() / "places.txt");
+  std::string name;
+  for (std::uint64_t n = 0, at = 0; list >> name >> n >> at;)
+    if (name == dataset && n == chunk) return at;
+  throw std::out_of_range(dataset);
+}
+
+/// What reading the rows throws.
+io::error_context refused(const std::string& dataset, std::uint64_t first, std::uint64_t count,
+                          penstock::fault_seam faults = {}) {
+  const io::row_reader reader({{.file = faulty_folder() / "faulty.h5", .dataset = dataset}},
+                              {.faults = std::move(faults)});
+  std::vector<std::byte> out(count * reader.row_bytes());
+  try {
+    reader.read(first, count, out);
+  } catch (const io::error& e) {
+    return e.context();
+  }
+  throw std::logic_error(dataset + " is read without an error");
+}
+
+using rows = std::pair<std::uint64_t, std::uint64_t>;  // first and count
+
+rows refused_rows(const std::string& dataset, std::uint64_t first, std::uint64_t count, std::uint64_t place,
+                  int times = -1) {
+  const auto found = refused(dataset, first, count, std::make_shared<bad_place>(place, EIO, times)).rows;
+  return {found.first, found.count};
+}
+
+/// The exit status of `f` in a child that may take 16 MiB more of address space than it has.
+template <class F>
+int status_with_little_memory(F&& f) {
+  const auto child = ::fork();
+  if (child == 0) {
+    for (const int signal : {SIGSEGV, SIGBUS, SIGABRT}) ::signal(signal, SIG_DFL);
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t most = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + (std::size_t{16} << 20);
+    const rlimit memory{most, most};
+    ::setrlimit(RLIMIT_AS, &memory);
+    int status = 1;
+    try {
+      status = f() ? 0 : 2;
+    } catch (...) {
+    }
+    ::_exit(status);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(damage)
+
+BOOST_AUTO_TEST_CASE(a_chunk_that_cannot_be_read_names_its_rows_whatever_is_read_with_it) {
+  for (const std::string name : {"/apart", "/gzip"})
+    for (std::uint64_t chunk = 0; chunk < 8; ++chunk)
+      BOOST_TEST((refused_rows(name, 0, 64, place_of(name, chunk) + 40) == rows{8 * chunk, 8}),
+                 name << ", chunk " << chunk);
+}
+
+BOOST_AUTO_TEST_CASE(of_a_chunk_without_filters_only_rows_that_were_wanted_are_named) {
+  BOOST_TEST((refused_rows("/apart", 3, 10, place_of("/apart", 0) + 130) == rows{3, 5}));
+  BOOST_TEST((refused_rows("/apart", 3, 10, place_of("/apart", 1)) == rows{8, 5}));
+}
+
+BOOST_AUTO_TEST_CASE(where_one_read_takes_many_rows_all_of_them_are_named) {
+  BOOST_TEST((refused_rows("/together", 17, 30, place_of("/together", 4)) == rows{17, 30}));
+  // What goes well when each chunk is tried by itself is an error all the same, of all that were read at once.
+  BOOST_TEST((refused_rows("/gzip", 8, 40, place_of("/gzip", 3), 1) == rows{8, 40}));
+}
+
+BOOST_AUTO_TEST_CASE(rows_of_a_virtual_dataset_are_its_own_and_not_its_sources) {
+  BOOST_TEST((refused_rows("/swapped", 0, 16, place_of("/gzip", 5)) == rows{0, 8}));
+  BOOST_TEST((refused_rows("/swapped", 0, 16, place_of("/gzip", 1)) == rows{8, 8}));
+  // Every second row; rows 12 to 15 of the source are one chunk's, and rows 0, 2, 4 and 6 here.
+  BOOST_TEST((refused_rows("/in_turns", 0, 16, place_of("/gzip", 1)) == rows{0, 7}));
+  BOOST_TEST((refused_rows("/in_turns", 0, 16, place_of("/gzip", 2)) == rows{8, 7}));
+  BOOST_TEST((refused_rows("/in_turns", 4, 9, place_of("/gzip", 4)) == rows{5, 7}));
+}
+
+BOOST_AUTO_TEST_CASE(what_a_disk_has_lost_is_damage_and_what_may_come_back_is_not) {
+  const std::map<int, bool> codes{{EIO, true}, {0, true}, {ENOMEM, false}, {ESTALE, false}, {ETIMEDOUT, false}};
+  for (const std::string name : {"/apart", "/together", "/gzip", "/locked"})
+    for (const auto& [code, is_damage] : codes) {
+      const auto context = refused(name, 0, 64, std::make_shared<bad_place>(place_of(name, 2) + 10, code));
+      BOOST_TEST(context.system == code, name);
+      BOOST_TEST(context.damaged == is_damage, name << ", " << code);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_filter_without_its_plugin_is_no_damage) {
+  for (const std::string name : {"/no_plugin", "/no_plugin_behind"}) {
+    const auto context = refused(name, 0, 8);
+    BOOST_TEST(context.system == ENOTSUP, name);
+    BOOST_TEST(!context.damaged, name);
+  }
+}
+
+#if PENSTOCK_HAS_LZ4
+BOOST_AUTO_TEST_CASE(a_chunk_that_no_decoder_understands_is_damage_without_a_plugin_too) {
+  const auto context = refused("/lz4", 0, 64);
+  BOOST_TEST(context.damaged);
+  BOOST_TEST((rows{context.rows.first, context.rows.count} == rows{24, 8}));
+}
+#endif
+
+BOOST_AUTO_TEST_CASE(memory_that_libhdf5_does_not_get_is_no_damage,
+                     *boost::unit_test::precondition(memory_can_be_measured)) {
+  faulty_folder();
+  BOOST_TEST(status_with_little_memory([] {
+               const auto context = refused("/large_chunk", 0, 1);
+               return context.system == ENOMEM && !context.damaged;
+             }) == 0);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
