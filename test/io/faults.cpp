@@ -8,8 +8,16 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
 #include <functional>
 
 namespace io = penstock::io;
@@ -38,6 +46,43 @@ std::vector<std::byte> all_rows(const io::row_reader& reader) {
   std::vector<std::byte> out(reader.rows() * reader.row_bytes());
   reader.read(0, reader.rows(), out);
   return out;
+}
+
+void limit_address_space(std::size_t more) {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  rlimit limit{};
+  ::getrlimit(RLIMIT_AS, &limit);
+  limit.rlim_cur = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + more;
+  ::setrlimit(RLIMIT_AS, &limit);
+}
+
+/// The exit status of a child that reads a dataset with so much memory: 0 where it has the rows, or is told.
+int status_of_reading_with(std::size_t bytes, const made_dataset& d) {
+  const auto expected = bytes_of_file(d.expected);
+  const auto child = ::fork();
+  if (child == 0) {
+    for (const int signal : {SIGSEGV, SIGBUS, SIGABRT}) ::signal(signal, SIG_DFL);
+    int status = 1;
+    try {
+      io::row_reader reader({{.file = made_folder() / d.file, .dataset = d.dataset}});
+      std::vector<std::byte> out(expected.size());
+      limit_address_space(0);
+      for (const std::size_t some : {std::size_t{64} << 10, std::size_t{4} << 10})
+        while (std::malloc(some) != nullptr) continue;  // what the heap has left
+      limit_address_space(bytes);
+      reader.reserve({});
+      reader.read(0, reader.rows(), out);
+      status = out == expected ? 0 : 2;
+    } catch (const io::error& e) {
+      status = e.context().system == ENOMEM && !e.context().damaged ? 0 : 3;
+    } catch (...) {
+    }
+    ::_exit(status);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status;
 }
 
 const std::string datasets[] = {"/gzip/rows", "/plain/rows", "/plain/split", "/fletcher/rows"};
@@ -119,6 +164,17 @@ BOOST_AUTO_TEST_CASE(a_file_that_does_not_open_is_an_error_with_the_systems_code
   const auto refused = [](const io::error& e) { return e.context().system == EMFILE; };
   BOOST_CHECK_EXCEPTION(open("/gzip/rows", faults), io::error, refused);
   BOOST_CHECK_EXCEPTION(io::file(made_folder() / "layouts.h5", faults), io::error, refused);
+}
+
+BOOST_AUTO_TEST_CASE(however_little_memory_there_is_decoders_say_so,
+                     *boost::unit_test::precondition(memory_can_be_measured)) {
+  for (const std::string name : {"/gzip/rows", "/zstd/smooth"}) {
+    const auto found =
+        std::find_if(made_datasets().begin(), made_datasets().end(), [&](const auto& d) { return d.dataset == name; });
+    if (found == made_datasets().end()) continue;  // this machine has no libzstd
+    for (std::size_t bytes = 0; bytes < std::size_t{3} << 20; bytes += std::size_t{32} << 10)
+      BOOST_TEST(status_of_reading_with(bytes, *found) == 0, name << " with " << bytes << " bytes");
+  }
 }
 
 BOOST_AUTO_TEST_CASE(flipped_bits_are_found_where_the_format_has_a_checksum) {

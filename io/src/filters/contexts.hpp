@@ -12,6 +12,8 @@
 #include <zstd.h>
 #endif
 
+#include <new>
+
 namespace penstock::io {
 
 #if PENSTOCK_HAS_LIBDEFLATE
@@ -30,13 +32,20 @@ struct zstd_traits {
 };
 #endif
 
+/// The libraries give null where there is no memory.
+template <class T>
+T* allocated(T* state) {
+  if (state == nullptr) throw std::bad_alloc();
+  return state;
+}
+
 /// State of the decoder libraries that is dear to make: made once per workspace.
 struct decode_workspace::contexts {
 #if PENSTOCK_HAS_LIBDEFLATE
-  handle<inflater_traits> inflater{libdeflate_alloc_decompressor()};
+  handle<inflater_traits> inflater{allocated(libdeflate_alloc_decompressor())};
 #endif
 #if PENSTOCK_HAS_ZSTD
-  handle<zstd_traits> unzstd{ZSTD_createDCtx()};
+  handle<zstd_traits> unzstd{allocated(ZSTD_createDCtx())};
 #endif
 };
 
