@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 namespace penstock::io {
@@ -54,9 +55,12 @@ void partial_file::refuse(int code) {
 void partial_file::create() {
   ask(fault_site::open_file, 0, 0);
   target_ = behind_links(path_);
-  if (fs::is_symlink(target_)) refuse(ELOOP);
-  std::error_code none;  // what cannot be asked is no folder, and no file
-  if (!fs::is_directory(folder_of(target_), none))
+  std::error_code none;  // what cannot be asked is no link, and no file
+  if (fs::is_symlink(target_, none)) refuse(ELOOP);
+  std::error_code why;
+  const bool has_folder = fs::is_directory(folder_of(target_), why);
+  if (why && why != std::errc::no_such_file_or_directory && why != std::errc::not_a_directory) refuse(why.value());
+  if (!has_folder)
     throw failure(fmt::format("there is no folder {}; make it first", folder_of(target_).string()), ENOENT);
   if (fs::exists(target_, none) && !fs::is_regular_file(target_, none))
     throw failure("it is there and no regular file; name another file", EEXIST);

@@ -223,6 +223,12 @@ BOOST_FIXTURE_TEST_CASE(contradicting_arguments_are_refused, folder) {
   BOOST_CHECK_THROW(to.write_rows("/x", 1, 3, bytes_of(three)), std::invalid_argument);
   BOOST_CHECK_THROW(to.write_rows("/x", 0, 2, bytes_of(three)), std::invalid_argument);
   BOOST_CHECK_THROW(io::writer("/nowhere/b.h5"), io::error);
+  BOOST_CHECK_THROW(io::writer(path / "b.h5" / "c.h5"), io::error);
+  const std::string long_name(300, 'x');
+  for (const fs::path& file : {path / long_name, path / long_name / "b.h5"})
+    BOOST_CHECK_EXCEPTION(io::writer{file}, io::error, [&](const io::error& e) {
+      return e.context().system == ENAMETOOLONG && e.context().file == file.string();
+    });
   BOOST_CHECK_THROW(io::writer("/dev/null"), io::error);
 }
 
