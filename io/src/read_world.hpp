@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace penstock::io {
@@ -32,10 +33,9 @@ struct read_world {
 
   /// The number of a file, opened raw later; the same for the same path.
   std::size_t add_file(const std::filesystem::path& path, const file_identity& identity) {
-    for (std::size_t n = files.size(); n-- > 0;)
-      if (files[n].path == path) return n;
-    files.push_back({path, identity});
-    return files.size() - 1;
+    const auto [known, is_new] = numbers.try_emplace(path.native(), files.size());
+    if (is_new) files.push_back({path, identity});
+    return known->second;
   }
 
   /// From here on reads are a caller's: counted, and seen by the fault seam. Samples read before were not.
@@ -49,7 +49,8 @@ struct read_world {
   bool opening = true;
   fault_seam faults;
   counters count;
-  std::vector<known_file> files;  ///< distinct; readers name them by number
+  std::vector<known_file> files;                         ///< distinct; readers name them by number
+  std::unordered_map<std::string, std::size_t> numbers;  ///< by path
   open_files<raw_file> raw;
   open_files<library_dataset> library;  ///< by number of dataset
   std::size_t datasets = 0;             ///< numbers given to datasets so far
