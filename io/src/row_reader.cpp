@@ -178,8 +178,6 @@ std::size_t row_reader::cut_bytes() const noexcept { return impl_->needs.cut_chu
 
 std::uint64_t row_reader::cut_rows() const noexcept { return impl_->needs.cut_rows; }
 
-void row_reader::convert(const value_options& values) { impl_->convert(values); }
-
 void row_reader::reserve(const read_resources& resources) { impl_->reserve(resources); }
 
 void row_reader::read(std::uint64_t first, std::uint64_t count, std::span<std::byte> out) const {

@@ -86,11 +86,6 @@ class row_reader {
   /// The segment that holds `row` (< rows()).
   const segment& segment_of(std::uint64_t row) const;
 
-  /// Chooses anew what read() makes of stored values (read_options::values): element(), row_bytes() and memory() change
-  /// with it. Before reserve(). Not thread-safe. Throws io::error where these values cannot become that,
-  /// std::invalid_argument for a type that is not offered.
-  void convert(const value_options& values);
-
   /// Bulk host memory that the reader would hold with `resources`, itemised: chunk index (held already), scratch, cache
   /// of decoded chunks. Pure: allocates nothing.
   std::vector<memory_item> memory(const read_resources& resources) const;
