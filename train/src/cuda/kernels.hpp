@@ -21,6 +21,9 @@ class take_launch {
   cudaKernelNodeParams params() noexcept;
 
  private:
+  using T = arithmetic<S>;
+  bool is_aligned(std::size_t width) const noexcept;
+
   intake<S> what_;
   void* argument_ = &what_;
 };

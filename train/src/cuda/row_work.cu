@@ -2,7 +2,9 @@
 #include "kernels.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 
 namespace penstock::train::cuda {
 namespace {
@@ -34,35 +36,64 @@ __device__ T block_sum(T value) {
   return value;
 }
 
-/// A piece of a row at a time: blockIdx.y counts rows, and blockIdx.z inputs. One thread notes the pass for the kernels
-/// that follow, whose launches are recorded and so cannot be told.
-template <class S>
-__global__ void take_kernel(intake<S> what) {
+/// Values of a row that one instruction loads, or stores.
+template <class V, unsigned Width>
+struct alignas(sizeof(V) * Width) values {
+  V at[Width];
+};
+
+/// Rows whose loads a thread has in flight at once.
+constexpr unsigned depth = 4;
+
+/// A thread goes down `Width` columns, whose mean and scale it keeps: x counts columns, y rows, and blockIdx.z inputs.
+/// One thread notes the pass for the kernels that follow, whose launches are recorded and so cannot be told.
+template <class S, unsigned Width>
+__global__ void take_kernel(const __grid_constant__ intake<S> what) {
   using T = arithmetic<S>;
+  using taken = values<T, Width>;
+  using given = values<S, Width>;
   const taken_rows<T>& rows = what.rows;
   const row_block& block = rows.block;
-  const std::size_t columns = what.columns;
-  if (blockIdx.x == 0 && blockIdx.y == 0 && blockIdx.z == 0 && threadIdx.x == 0) {
+  const bool second = blockIdx.z != 0;
+  const std::size_t units = what.columns / Width, unit = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::size_t first_row = std::size_t{blockIdx.y} * blockDim.y + threadIdx.y;
+  if (unit == 0 && first_row == 0 && !second) {
     what.state->block = block;
     what.state->targets = rows.targets;
     what.state->weights = rows.weights;
     what.state->learning_rate = rows.learning_rate;
   }
-  const bool second = blockIdx.z != 0;
-  const T* const x = second ? rows.x2 : rows.x;
-  S* const out = second ? what.out + block.rows * columns : what.out;
-  for (std::size_t i = blockIdx.y; i < block.rows; i += gridDim.y) {
-    const bool counted = i < block.valid && (rows.weights == nullptr || rows.weights[i] != T(0));
-    bool bad = false;
-    for (std::size_t j = blockIdx.x * blockDim.x + threadIdx.x; j < columns; j += gridDim.x * blockDim.x) {
-      T value = 0;
-      if (counted) {
-        value = (x[i * columns + j] - what.mean[j]) * what.scale[j];
-        bad = bad || !isfinite(value);
-      }
-      out[i * columns + j] = static_cast<S>(value);
+  if (unit >= units) return;
+  const taken* const x = reinterpret_cast<const taken*>(second ? rows.x2 : rows.x) + unit;
+  given* const out = reinterpret_cast<given*>(what.out + (second ? block.rows * what.columns : 0)) + unit;
+  const taken mean = reinterpret_cast<const taken*>(what.mean)[unit];
+  const taken scale = reinterpret_cast<const taken*>(what.scale)[unit];
+  const std::size_t step = std::size_t{gridDim.y} * blockDim.y;
+  for (std::size_t first = first_row; first < block.rows; first += depth * step) {
+    taken in[depth];
+    bool counted[depth];
+#pragma unroll
+    for (unsigned d = 0; d < depth; ++d) {
+      const std::size_t i = first + d * step;
+      counted[d] = i < block.valid && (rows.weights == nullptr || rows.weights[i] != T(0));
+      if (counted[d]) in[d] = x[i * units];
     }
-    if (bad) note_first(what.state->progress.bad_input, block.first_row + i + (second ? progress::of_second_input : 0));
+#pragma unroll
+    for (unsigned d = 0; d < depth; ++d) {
+      const std::size_t i = first + d * step;
+      if (i >= block.rows) break;
+      given to;
+      bool bad = false;
+#pragma unroll
+      for (unsigned e = 0; e < Width; ++e) {
+        const T value = counted[d] ? (in[d].at[e] - mean.at[e]) * scale.at[e] : T(0);
+        bad = bad || !isfinite(value);
+        to.at[e] = static_cast<S>(value);
+      }
+      out[i * units] = to;
+      if (bad)
+        note_first(what.state->progress.bad_input, block.first_row + i + (second ? progress::of_second_input : 0));
+    }
   }
 }
 
@@ -102,16 +133,31 @@ __global__ void add_scores_kernel(const row_score<T>* scores, bool gradient, ste
 
 template <class S>
 cudaKernelNodeParams take_launch<S>::params() noexcept {
-  constexpr std::size_t most_blocks = 65535;
-  const std::size_t pieces = (what_.columns + block_threads - 1) / block_threads;
+  constexpr unsigned wide = 16 / sizeof(T);
+  // Enough to keep a large device busy: from there on, threads take several rows each.
+  constexpr std::size_t good_blocks = 1024;
+  const bool is_wide = is_aligned(wide);
+  const std::size_t units = what_.columns / (is_wide ? wide : 1), rows = what_.rows.block.rows;
+  const unsigned across = static_cast<unsigned>(std::bit_ceil(std::min<std::size_t>(units, block_threads)));
+  const unsigned down = block_threads / across;
+  const std::size_t tiles = (units + across - 1) / across;
   cudaKernelNodeParams launch{};
-  launch.func = reinterpret_cast<void*>(&take_kernel<S>);
-  launch.gridDim =
-      dim3(static_cast<unsigned>(std::clamp<std::size_t>(pieces, 1, most_blocks)),
-           static_cast<unsigned>(std::min(what_.rows.block.rows, most_blocks)), what_.rows.x2 != nullptr ? 2 : 1);
-  launch.blockDim = dim3(block_threads);
+  launch.func = is_wide ? reinterpret_cast<void*>(&take_kernel<S, wide>) : reinterpret_cast<void*>(&take_kernel<S, 1>);
+  launch.gridDim = dim3(static_cast<unsigned>(tiles),
+                        static_cast<unsigned>(std::clamp<std::size_t>((rows + down - 1) / down, 1,
+                                                                      std::max<std::size_t>(good_blocks / tiles, 1))),
+                        what_.rows.x2 != nullptr ? 2 : 1);
+  launch.blockDim = dim3(across, down);
   launch.kernelParams = &argument_;
   return launch;
+}
+
+/// Whether so many values of a row, anywhere, can be loaded and stored at once.
+template <class S>
+bool take_launch<S>::is_aligned(std::size_t width) const noexcept {
+  const auto bits = [](const auto* p) { return reinterpret_cast<std::uintptr_t>(p); };
+  const std::uintptr_t in = bits(what_.rows.x) | bits(what_.rows.x2) | bits(what_.mean) | bits(what_.scale);
+  return what_.columns % width == 0 && in % (width * sizeof(T)) == 0 && bits(what_.out) % (width * sizeof(S)) == 0;
 }
 
 template <class T>
