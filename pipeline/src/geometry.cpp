@@ -19,6 +19,9 @@ constexpr std::size_t least_straight_bytes = 64_KiB;  // smaller copies cost mor
 constexpr std::size_t spare_processors = 3;
 // Copies go on while a gather waits for the consumer's kernels to leave the device: 0.7 ms of a fast link.
 constexpr std::size_t good_images_bytes = 32_MiB, good_images = 32;
+// That are drawn from a pool together. What draws them keeps the consumer's kernels from the device, and few rows for
+// hardly less time than many.
+constexpr std::uint64_t piece_blocks = 4;
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t step) { return (value + step - 1) / step * step; }
 
@@ -70,9 +73,8 @@ void lay_out(const wiring& w, const transport_task& task, geometry& g) {
   g.slot_bytes = end;
 }
 
-/// Blocks whose rows come and go together. Rows that are given back cost the consumer's thread an event for each step,
-/// and those that are handed out a wait, and what is drawn for it a launch that its own must wait for: where it
-/// launches small kernels, one after another, it has no time for many.
+/// Blocks whose rows are given back together. Each step costs the consumer's thread an event: where it launches small
+/// kernels, one after another, it has no time for many.
 std::uint64_t step_blocks(std::size_t batch_rows, std::size_t block_rows) {
   constexpr std::size_t many_batches = 8, blocks = 4;
   return batch_rows * many_batches <= block_rows ? blocks : 1;
@@ -135,7 +137,7 @@ geometry take(const candidate& c, const wiring& w, const transport_task& task, s
       std::max<std::uint64_t>(std::min(g.quantum_rows, spare / task.batch_rows * task.batch_rows), task.batch_rows);
   g.watchful = !task.host && task.processors >= g.threads + spare_processors;
   g.piece_rows = g.block_rows;
-  const std::uint64_t together = step_blocks(task.batch_rows, g.block_rows) * g.block_rows;
+  const std::uint64_t together = piece_blocks * g.block_rows;
   if (!task.host && task.pooled && comes_out_finished(w) && spare >= g.quantum_rows + together) g.piece_rows = together;
   g.whole_pieces = !task.host && spare >= g.quantum_rows + g.piece_rows;
   for (const std::size_t field : w.batch)
