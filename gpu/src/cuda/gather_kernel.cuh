@@ -48,6 +48,25 @@ struct elements_of {
   T value[Width];
 };
 
+/// Loads what is read once, and stores what is not read soon: it need not push other data out of the cache.
+template <class V>
+__device__ V load_once(const V* from) {
+  if constexpr (sizeof(V) == 32) {
+    V v;
+    v.low = __ldcs(&from->low), v.high = __ldcs(&from->high);
+    return v;
+  } else {
+    return __ldcs(from);
+  }
+}
+template <class V>
+__device__ void store_away(V* to, const V& v) {
+  if constexpr (sizeof(V) == 32)
+    __stcs(&to->low, v.low), __stcs(&to->high, v.high);
+  else
+    __stcs(to, v);
+}
+
 /// Units, of some elements each, that a thread holds in registers at once: many loads in flight hide the memory's
 /// latency.
 inline constexpr unsigned depth = 8;
@@ -94,7 +113,7 @@ __global__ void move_rows(const __grid_constant__ gather_plan plan, const __grid
     in_unit held[depth];
 #pragma unroll
     for (unsigned d = 0; d < depth; ++d)
-      if (d * group + lane < units) held[d] = from[d * group + lane];
+      if (d * group + lane < units) held[d] = load_once(from + (d * group + lane));
 #pragma unroll
     for (unsigned d = 0; d < depth; ++d) {
       if (d * group + lane < units) {
@@ -102,7 +121,7 @@ __global__ void move_rows(const __grid_constant__ gather_plan plan, const __grid
         elements_of<To, Width> out;
 #pragma unroll
         for (unsigned e = 0; e < Width; ++e) out.value[e] = each(in.value[e]);
-        to[d * group + lane] = convert::bits_as<out_unit>(out);
+        store_away(to + (d * group + lane), convert::bits_as<out_unit>(out));
       }
     }
   }

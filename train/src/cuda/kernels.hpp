@@ -22,7 +22,7 @@ class take_launch {
 
  private:
   using T = arithmetic<S>;
-  bool is_aligned(std::size_t width) const noexcept;
+  bool is_wide(std::size_t width) const noexcept;
 
   intake<S> what_;
   void* argument_ = &what_;

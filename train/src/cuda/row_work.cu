@@ -1,10 +1,10 @@
 #include "check.hpp"
 #include "kernels.hpp"
+#include "values.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdint>
 
 namespace penstock::train::cuda {
 namespace {
@@ -36,11 +36,19 @@ __device__ T block_sum(T value) {
   return value;
 }
 
-/// Values of a row that one instruction loads, or stores.
-template <class V, unsigned Width>
-struct alignas(sizeof(V) * Width) values {
-  V at[Width];
-};
+/// Loads what is read once: it need not push other data out of the cache.
+__device__ values<float, 4> load_once(const values<float, 4>* from) {
+  const float4 v = __ldcs(reinterpret_cast<const float4*>(from));
+  return {{v.x, v.y, v.z, v.w}};
+}
+__device__ values<double, 2> load_once(const values<double, 2>* from) {
+  const double2 v = __ldcs(reinterpret_cast<const double2*>(from));
+  return {{v.x, v.y}};
+}
+template <class V>
+__device__ values<V, 1> load_once(const values<V, 1>* from) {
+  return {{__ldcs(from->at)}};
+}
 
 /// Rows whose loads a thread has in flight at once.
 constexpr unsigned depth = 4;
@@ -76,7 +84,7 @@ __global__ void take_kernel(const __grid_constant__ intake<S> what) {
     for (unsigned d = 0; d < depth; ++d) {
       const std::size_t i = first + d * step;
       counted[d] = i < block.valid && (rows.weights == nullptr || rows.weights[i] != T(0));
-      if (counted[d]) in[d] = x[i * units];
+      if (counted[d]) in[d] = load_once(x + i * units);
     }
 #pragma unroll
     for (unsigned d = 0; d < depth; ++d) {
@@ -134,15 +142,15 @@ __global__ void add_scores_kernel(const row_score<T>* scores, bool gradient, ste
 template <class S>
 cudaKernelNodeParams take_launch<S>::params() noexcept {
   constexpr unsigned wide = 16 / sizeof(T);
-  // Enough to keep a large device busy: from there on, threads take several rows each.
-  constexpr std::size_t good_blocks = 1024;
-  const bool is_wide = is_aligned(wide);
-  const std::size_t units = what_.columns / (is_wide ? wide : 1), rows = what_.rows.block.rows;
+  // Enough to keep a large device busy: from there on, threads take several rows each, which are in flight together.
+  constexpr std::size_t good_blocks = 256;
+  const bool in_wide = is_wide(wide);
+  const std::size_t units = what_.columns / (in_wide ? wide : 1), rows = what_.rows.block.rows;
   const unsigned across = static_cast<unsigned>(std::bit_ceil(std::min<std::size_t>(units, block_threads)));
   const unsigned down = block_threads / across;
   const std::size_t tiles = (units + across - 1) / across;
   cudaKernelNodeParams launch{};
-  launch.func = is_wide ? reinterpret_cast<void*>(&take_kernel<S, wide>) : reinterpret_cast<void*>(&take_kernel<S, 1>);
+  launch.func = in_wide ? reinterpret_cast<void*>(&take_kernel<S, wide>) : reinterpret_cast<void*>(&take_kernel<S, 1>);
   launch.gridDim = dim3(static_cast<unsigned>(tiles),
                         static_cast<unsigned>(std::clamp<std::size_t>((rows + down - 1) / down, 1,
                                                                       std::max<std::size_t>(good_blocks / tiles, 1))),
@@ -154,10 +162,11 @@ cudaKernelNodeParams take_launch<S>::params() noexcept {
 
 /// Whether so many values of a row, anywhere, can be loaded and stored at once.
 template <class S>
-bool take_launch<S>::is_aligned(std::size_t width) const noexcept {
-  const auto bits = [](const auto* p) { return reinterpret_cast<std::uintptr_t>(p); };
-  const std::uintptr_t in = bits(what_.rows.x) | bits(what_.rows.x2) | bits(what_.mean) | bits(what_.scale);
-  return what_.columns % width == 0 && in % (width * sizeof(T)) == 0 && bits(what_.out) % (width * sizeof(S)) == 0;
+bool take_launch<S>::is_wide(std::size_t width) const noexcept {
+  const std::size_t in = width * sizeof(T);
+  return what_.columns % width == 0 && cuda::is_aligned(what_.rows.x, in) && cuda::is_aligned(what_.rows.x2, in) &&
+         cuda::is_aligned(what_.mean, in) && cuda::is_aligned(what_.scale, in) &&
+         cuda::is_aligned(what_.out, width * sizeof(S));
 }
 
 template <class T>
