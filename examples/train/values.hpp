@@ -5,7 +5,6 @@
 
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
@@ -62,8 +61,7 @@ void for_each_piece(penstock::io::row_reader& reader, std::uint64_t damaged_rows
     try {
       reader.read(first, rows, bytes);
     } catch (const penstock::io::error& e) {
-      const bool is_damage = e.context().system == 0 || e.context().system == EIO;
-      if (!is_damage || (rows <= cut && rows > may_be_damaged)) throw;
+      if (!e.context().damaged || (rows <= cut && rows > may_be_damaged)) throw;
       if (rows <= cut) {
         may_be_damaged -= rows;
         return;

@@ -3,15 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <iterator>
 
 namespace penstock::pipeline {
 namespace {
-
-/// Damage is what will be there the next time, too.
-bool is_damage(const io::error& e) { return e.context().system == 0 || e.context().system == EIO; }
 
 /// Where `rows`, which cannot be read as a whole, are cut: 0 where they are not.
 std::uint64_t cut_of(const io::row_reader& reader, extent rows) {
@@ -54,7 +50,7 @@ void damage_log::read(const std::string& field, const io::row_reader& reader, ex
   try {
     return reader.read(rows.first, rows.count, out);
   } catch (const io::error& e) {
-    if (!is_damage(e)) throw;
+    if (!e.context().damaged) throw;
     if (cut_of(reader, rows) == 0) {
       note(field, reader, rows, e);
       return leave_out();

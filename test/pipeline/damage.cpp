@@ -194,6 +194,21 @@ BOOST_AUTO_TEST_CASE(without_chunks_it_is_single_rows) {
   BOOST_CHECK_THROW(for (const pp::batch& batch : other.epochs(0, 1)) BOOST_TEST(batch.valid_rows() > 0u), pp::error);
 }
 
+BOOST_AUTO_TEST_CASE(a_filter_whose_plugin_is_missing_is_an_error_and_no_row_is_left_out) {
+  const small_file file(file_rows, chunk_rows);
+  penstock::test::run_python(
+      "import h5py\nwith h5py.File('" + file.path().string() +
+      "', 'a') as f:\n  d = f['wide'][:]\n  del f['wide']\n  c = h5py.h5p.create(h5py.h5p.DATASET_CREATE)\n  "
+      "c.set_chunk((64, 33))\n  c.set_filter(305, h5py.h5z.FLAG_OPTIONAL, ())\n  d = h5py.h5d.create(f.id, b'wide', "
+      "h5py.h5t.IEEE_F32LE, h5py.h5s.create_simple(d.shape), c)\n  for n in range(0, 700, 64): "
+      "d.write_direct_chunk((n, 0), b'packed by lzo', 0)\n");
+  auto pipeline = read(file.all().damaged({.policy = pp::damage_policy::skip}), 0).build(gpu::device::host(), small);
+  BOOST_CHECK_EXCEPTION(masked_rows(pipeline, 0), pp::error, [](const pp::error& e) {
+    return std::string(e.what()).find("filter 305 (lzo)") != std::string::npos;
+  });
+  BOOST_TEST(pipeline.report().damaged_row_count == 0u);
+}
+
 BOOST_AUTO_TEST_CASE(a_mask_that_cannot_be_is_refused) {
   const small_file file(10);
   using options = pp::damage_options;
