@@ -2,7 +2,6 @@
 
 #include "start_thread.hpp"
 
-#include <penstock/gpu/range.hpp>
 #include <penstock/pipeline/error.hpp>
 
 #include <sys/prctl.h>
@@ -27,7 +26,7 @@ conductor::conductor(const ground& on, statistics& count, trace_log* trace)
     : on_(on),
       count_(count),
       trace_(trace),
-      reader_(on),
+      stages_(on, count, trace),
       host_(on.device().is_host()),
       watchful_(on.sizes.watchful),
       poll_(std::clamp(on.sizes.slot_bytes / link_bytes_per_microsecond, least_poll_microseconds,
@@ -47,15 +46,14 @@ conductor::conductor(const ground& on, statistics& count, trace_log* trace)
   if (has_device_work_) writers_.push_back(work_);
 
   std::vector<flow::stage> stages;
-  stages.push_back(
-      {on.sizes.threads, [this](std::uint64_t block) { in_flow(block, 0, [&] { reader_.read(*current_, block); }); }});
+  stages.push_back({on.sizes.threads, [this](std::uint64_t block) { stages_.read(*current_, block); }});
   for (std::size_t t = 0; t < on.fields.host_transforms.size(); ++t)
-    stages.push_back({on.fields.host_transforms[t].concurrency, [this, t](std::uint64_t block) {
-                        in_flow(block, t + 1, [&] { reader_.apply(current_->plan, block, t); });
-                      }});
+    stages.push_back({on.fields.host_transforms[t].concurrency,
+                      [this, t](std::uint64_t block) { stages_.transform(*current_, block, t); }});
   flow_ = std::make_unique<flow>(
       on.sizes.threads, std::move(stages), [this](std::uint64_t block) { came_out(block); },
-      on.tries_readers ? [this](bool waiting) { return readers_after(waiting); } : std::function<std::size_t(bool)>());
+      on.tries_readers ? [this](bool waiting) { return stages_.readers_after(waiting); }
+                       : std::function<std::size_t(bool)>());
   thread_ = start_thread("the work on the device", [this] { loop(); });
 }
 
@@ -67,37 +65,6 @@ conductor::~conductor() {
     changed_.notify_all();
   }
   thread_.join();
-}
-
-/// One stage of the flow at a block: its work, what it took, and where the block stands.
-void conductor::in_flow(std::uint64_t block, std::size_t stage, const std::function<void()>& work) {
-  stage_account& account = count_.flow[stage];
-  const char* const name = stage == 0 ? "read" : on_.fields.host_transforms[stage - 1].name.c_str();
-  const block_place place = current_->plan.block(block);
-  const auto start = clock::now();
-  account.start(start);
-  current_->times.set(block, way::began(stage), start);
-  bool done = false;
-  if (!current_->between.ended()) try {
-      const gpu::range profiled(name);
-      work();
-      done = !current_->between.ended();  // else it may have left off
-    } catch (...) {
-      current_->between.fail(std::current_exception());
-    }
-  const auto end = clock::now();
-  account.end(end, done ? reader_.bytes_of(place) : 0, done ? 1 : 0);
-  current_->times.set(block, way::ended(stage), end);
-  if (stage + 1 < count_.flow.size()) count_.flow[stage + 1].arrive(end);
-  if (done) note(trace_log::track::reader, name, start, end, block, place.rows, place.epoch);
-}
-
-/// How many blocks may be read at once, after one was.
-std::size_t conductor::readers_after(bool waiting) {
-  const auto now = clock::now();
-  const std::size_t readers = count_.readers.block_read(now, waiting);
-  if (readers != readers_) count_.flow[0].set_workers(now, readers_ = readers);
-  return readers;
 }
 
 void conductor::came_out(std::uint64_t block) {

@@ -1,9 +1,10 @@
 #pragma once
 
-#include "block_reader.hpp"
+#include "block_stages.hpp"
 #include "epoch_run.hpp"
 #include "flow.hpp"
 #include "ground.hpp"
+#include "ring_filler.hpp"
 #include "statistics.hpp"
 #include "stream_marks.hpp"
 #include "trace_log.hpp"
@@ -23,31 +24,21 @@ namespace penstock::pipeline {
 /// The one thread that touches the device: lets blocks into the flow while there are slots, issues their copies in
 /// order, gathers rows into the rings, publishes them, and gives slots back. It waits for nothing but a free slot, a
 /// block, or free rows, and is not one of the flow's workers.
-class conductor {
+class conductor final : public ring_filler {
  public:
   /// `trace`, where there is one, is told what blocks go through.
   conductor(const ground& on, statistics& count, trace_log* trace);
-  /// Stops the run in progress, fences copies in flight, joins.
-  ~conductor();
-  conductor(const conductor&) = delete;
-  conductor& operator=(const conductor&) = delete;
+  /// Fences copies in flight, too.
+  ~conductor() override;
 
-  /// Begins a run; one before must be over (stop()).
-  void start(std::shared_ptr<epoch_run> next);
-  /// Stops the run in progress, if any, and returns when no thread, copy or kernel of it is at work.
-  void stop();
-  /// Later work on slots and rings waits for all that uses rows of the run that is over: of batches that came back, and
-  /// what was issued to `consumers` until now. Between runs. Throws gpu::error; may be tried again.
-  void wait_for_users(std::span<const gpu::stream_ref> consumers);
-
-  /// Later work on slots and rings waits for the event. Between runs.
-  void wait_for(const gpu::event& before) {
+  void start(std::shared_ptr<epoch_run> next) override;
+  void stop() override;
+  void wait_for_users(std::span<const gpu::stream_ref> consumers) override;
+  void wait_for(const gpu::event& before) override {
     before.hold(copy_);
     before.hold(work_);
   }
-
-  /// A stream for consumers that bring none.
-  gpu::stream_ref consumer_stream() const noexcept { return consumer_; }
+  gpu::stream_ref consumer_stream() const noexcept override { return consumer_; }
 
  private:
   void loop();
@@ -76,9 +67,7 @@ class conductor {
   void use_up(const piece& p, clock::time_point now);
   void fence();
   std::exception_ptr located(std::exception_ptr cause) const;
-  void in_flow(std::uint64_t block, std::size_t stage, const std::function<void()>& work);
   void came_out(std::uint64_t block);
-  std::size_t readers_after(bool waiting);
   void note(trace_log::track where, const char* name, clock::time_point begin, clock::time_point end,
             std::uint64_t block, std::uint64_t rows, std::uint64_t epoch) const;
 
@@ -93,7 +82,7 @@ class conductor {
   const ground& on_;
   statistics& count_;
   trace_log* const trace_;
-  block_reader reader_;
+  block_stages stages_;
   const bool host_;
   const bool watchful_;
   const std::chrono::microseconds poll_;
@@ -124,7 +113,6 @@ class conductor {
   std::shared_ptr<epoch_run> run_, current_;
   std::shared_ptr<epoch_run> last_;  ///< until later work waits for its users; touched by who starts runs
   bool quit_ = false;
-  std::size_t readers_ = 0;  ///< as the flow was last told; touched by one reader at a time
   std::unique_ptr<flow> flow_;
   std::thread thread_;
 };
