@@ -99,7 +99,7 @@ void batch_lease::charge(clock::time_point start, std::uint64_t position) {
   const auto end = clock::now();
   const piece needed = run_->plan.piece_at(position, run_->plan.end());
   const std::uint64_t last = needed.blocks_needed ? needed.blocks_needed - 1 : 0;
-  run_->times.charge(start, end, position, last, count_.waits);
+  run_->times.charge(start, end, position, last, count_.waits, run_->between.read_until());
   count_.wait_seconds += to_seconds(end - start);
   if (trace_) trace_->add(trace_log::track::consumer, {"wait for rows", start, end, last, needed.rows, needed.epoch});
 }

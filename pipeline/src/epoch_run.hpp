@@ -10,9 +10,9 @@ namespace penstock::pipeline {
 
 /// One run: a range of epochs on its way. Shared by the threads and by the batches that are held.
 struct epoch_run {
-  epoch_run(const ground& on, const schedule& what)
+  epoch_run(const ground& on, const schedule& what, consumer_help* help)
       : plan(what),
-        between(on.device(), on.sizes.watchful, on.parts->faults),
+        between(on.device(), on.sizes.watchful, help, on.parts->faults),
         times(blocks_on_their_way(on.sizes), statistics::way_of(on)) {}
 
   schedule plan;

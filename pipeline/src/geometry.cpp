@@ -71,6 +71,7 @@ void lay_out(const wiring& w, const transport_task& task, geometry& g) {
   for (std::size_t field = 0; field < w.host.size(); ++field)
     if (!w.host[field].travels) place(field);
   g.slot_bytes = end;
+  g.needs_only_reading = g.lands_in_ring && g.slot_bytes == 0 && !w.needs_device_work();
 }
 
 /// Blocks whose rows are given back together. Each step costs the consumer's thread an event: where it launches small
@@ -135,7 +136,9 @@ geometry take(const candidate& c, const wiring& w, const transport_task& task, s
   const std::uint64_t spare = ring_rows - (task.held + 1) * task.batch_rows - (g.lands_in_ring ? g.block_rows : 0);
   g.quantum_rows =
       std::max<std::uint64_t>(std::min(g.quantum_rows, spare / task.batch_rows * task.batch_rows), task.batch_rows);
-  g.watchful = !task.host && task.processors >= g.threads + spare_processors;
+  // On the host, where it is one of the readers, the consumer's processor is its own.
+  g.watchful = task.host ? g.needs_only_reading && task.processors >= std::max<std::size_t>(2, g.threads)
+                         : task.processors >= g.threads + spare_processors;
   g.piece_rows = g.block_rows;
   const std::uint64_t together = piece_blocks * g.block_rows;
   if (!task.host && task.pooled && comes_out_finished(w) && spare >= g.quantum_rows + together) g.piece_rows = together;

@@ -39,6 +39,7 @@ struct geometry {
   std::size_t block_rows = 1;
   std::vector<bool> straight;             ///< by conversion: bytes go to the ring as they are, past image and gather
   bool lands_in_ring = false;             ///< straight fields are read into the ring itself (host)
+  bool needs_only_reading = false;        ///< and so do all, and nothing else happens to them
   std::vector<std::size_t> host_offsets;  ///< by host field, in a slot; none: it lands in the ring
   std::size_t image_bytes = 0;            ///< the front of a slot that is copied to the device at once
   std::size_t slot_bytes = 0;

@@ -5,14 +5,19 @@
 #include <chrono>
 
 namespace penstock::pipeline {
+namespace {
+
+constexpr std::chrono::milliseconds between_calls{100};  // of what the consumer does while it waits
+
+}  // namespace
 
 void pause_processor() noexcept {
   constexpr int pauses = 16;  // about half a microsecond: the other side's cache line is left alone meanwhile
   for (int i = 0; i < pauses; ++i) __builtin_ia32_pause();
 }
 
-handover::handover(gpu::device device, bool watchful, fault_seam faults)
-    : host_(device.is_host()), watchful_(watchful), events_(device, std::move(faults)) {}
+handover::handover(gpu::device device, bool watchful, consumer_help* help, fault_seam faults)
+    : host_(device.is_host()), watchful_(watchful), help_(help), events_(device, std::move(faults)) {}
 
 void handover::fail(std::exception_ptr failure) {
   const std::lock_guard lock(mutex_);
@@ -113,9 +118,30 @@ void handover::watch_for_rows(std::uint64_t end) const {
   while (published_ < end && !over_ && std::chrono::steady_clock::now() < until) pause_processor();
 }
 
+/// Reads blocks meanwhile. Where there are none, others will soon have read theirs: where it has a processor to itself,
+/// it watches for as long as that may take.
+void handover::help_until_rows(std::uint64_t end, const std::function<void()>& meanwhile) {
+  using outcome = consumer_help::outcome;
+  auto now = std::chrono::steady_clock::now(), until = now + watch, called = now;
+  while (published_ < end && !over_) {
+    const outcome what = help_->read_block(end);
+    now = std::chrono::steady_clock::now();
+    if (what == outcome::read) {
+      read_until_ = now;
+      until = now + watch;
+    } else {
+      if (what == outcome::long_wait || !watchful_ || now >= until) return;
+      pause_processor();
+    }
+    if (meanwhile && now - called >= between_calls) {
+      meanwhile();
+      called = now;
+    }
+  }
+}
+
 void handover::sleep_until_rows(std::unique_lock<std::mutex>& lock, std::uint64_t end,
                                 const std::function<void()>& meanwhile) {
-  constexpr std::chrono::milliseconds between_calls{100};
   const auto there = [&] { return published_ >= end || over_; };
   wanted_rows_ = end;
   if (!meanwhile) consumer_.wait(lock, there);
@@ -131,7 +157,10 @@ void handover::sleep_until_rows(std::unique_lock<std::mutex>& lock, std::uint64_
 bool handover::wait_for_rows(gpu::stream_ref stream, std::uint64_t end, device_stall& stall,
                              const std::function<void()>& meanwhile) {
   const bool late = published_ < end;
-  if (late && watchful_) watch_for_rows(end);
+  if (late && help_)
+    help_until_rows(end, meanwhile);
+  else if (late && watchful_)
+    watch_for_rows(end);
   std::unique_lock lock(mutex_);
   throw_if_over(lock);
   if (published_ < end) {
@@ -179,6 +208,7 @@ void handover::release(std::span<const gpu::stream_ref> streams, std::uint64_t e
   if (!events.empty()) released_marks_.back().end = end;  // the rows are free once all of these were waited for
   released_ = end;
   wake(lock, conductor_, end >= wanted_room_);
+  if (help_) help_->rows_are_free();
 }
 
 }  // namespace penstock::pipeline

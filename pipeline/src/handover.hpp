@@ -25,14 +25,32 @@ inline constexpr std::chrono::microseconds watch{200};
 /// A moment of a loop that watches.
 void pause_processor() noexcept;
 
+/// Where the consumer's own thread takes part in filling the rings.
+class consumer_help {
+ public:
+  enum class outcome : std::uint8_t {
+    read,        ///< a block
+    short_wait,  ///< there is nothing to read, as others are about to be done
+    long_wait    ///< that is left to other threads, and may take its time
+  };
+  /// Reads a block, where that is sooner than to wait for rows before `end`.
+  virtual outcome read_block(std::uint64_t end) = 0;
+  /// Rows were released.
+  virtual void rows_are_free() = 0;
+
+ protected:
+  ~consumer_help() = default;
+};
+
 /// What the thread that hands blocks on (the conductor) and the consumer tell each other during one run: rows that are
 /// ready, rows that are free again, the first error, the wish to stop. Positions count rows of the run. Thread-safe.
 ///
 /// Events travel with positions, so that streams wait for each other and threads do not.
 class handover {
  public:
-  /// `watchful`: the consumer has a processor to itself, and watches for rows for a while before it sleeps.
-  handover(gpu::device device, bool watchful, fault_seam faults);
+  /// `watchful`: the consumer has a processor to itself, and watches for rows for a while before it sleeps. `help`,
+  /// where there is one, is asked while the consumer waits, and told what it releases, without the lock.
+  handover(gpu::device device, bool watchful, consumer_help* help, fault_seam faults);
 
   // --- either side
   /// Keeps the first failure; later ones are counted. Wakes everybody.
@@ -75,6 +93,8 @@ class handover {
   /// stream waits.
   bool wait_for_rows(gpu::stream_ref stream, std::uint64_t end, device_stall& stall,
                      const std::function<void()>& meanwhile = {});
+  /// When it last ended to read a block itself.
+  std::chrono::steady_clock::time_point read_until() const noexcept { return read_until_; }
   /// Rows before `end` are free once the work issued so far to all of `streams` is done. One thread at a time.
   void release(std::span<const gpu::stream_ref> streams, std::uint64_t end);
 
@@ -85,6 +105,7 @@ class handover {
   };
   void throw_if_over(std::unique_lock<std::mutex>& lock) const;
   void watch_for_rows(std::uint64_t end) const;
+  void help_until_rows(std::uint64_t end, const std::function<void()>& meanwhile);
   void sleep_until_rows(std::unique_lock<std::mutex>& lock, std::uint64_t end, const std::function<void()>& meanwhile);
   static void wake(std::unique_lock<std::mutex>& lock, std::condition_variable& who, bool has_come);
   gpu::event* take_event();
@@ -92,10 +113,12 @@ class handover {
   mutable std::mutex mutex_;
   mutable std::condition_variable conductor_, consumer_;
   const bool host_, watchful_;
+  consumer_help* const help_;
   event_pool events_;
   std::deque<mark> published_marks_, released_marks_;
   std::atomic<std::uint64_t> published_{0};
   std::uint64_t ready_ = 0;  ///< the consumer's: its stream waits, or need not wait, for the rows before
+  std::chrono::steady_clock::time_point read_until_;  ///< the consumer's, too
   std::atomic<std::uint64_t> released_{0};
   std::uint64_t held_ = 0;
   std::uint64_t wanted_room_ = nothing;    ///< the conductor sleeps until so many rows are released

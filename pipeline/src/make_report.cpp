@@ -37,14 +37,16 @@ stage_report of_flow(std::string name, const stage_account& account, clock::time
 }
 
 /// Readers without a block wait for what blocks lack at the entrance, or for the end of the run.
-std::vector<time_charge> waits_of_readers(const statistics& count, const stage_account::figures& sums) {
+std::vector<time_charge> waits_of_readers(const ground& on, const statistics& count,
+                                          const stage_account::figures& sums) {
   const double slot = count.no_slot.seconds(), rows = count.no_rows.seconds();
   const double lacking = std::min(slot + rows, sums.seconds);
   const double blocked = sums.starved_seconds * share(lacking, sums.seconds);
-  return {{"a free slot", blocked * share(slot, slot + rows), "slots"},
-          {"free rows", blocked * share(rows, slot + rows), "consumer"},
-          {"blocks to let in", sums.starved_seconds - blocked, "device thread"},
-          {"a processor", sums.held_up_seconds, "processors"}};
+  return {
+      {"a free slot", blocked * share(slot, slot + rows), "slots"},
+      {"free rows", blocked * share(rows, slot + rows), "consumer"},
+      {"blocks to let in", sums.starved_seconds - blocked, on.sizes.needs_only_reading ? "consumer" : "device thread"},
+      {"a processor", sums.held_up_seconds, "processors"}};
 }
 
 bool gathers(const ground& on) {
@@ -56,7 +58,7 @@ bool gathers(const ground& on) {
 std::vector<stage_report> stages_of(const ground& on, const statistics& count, clock::time_point now) {
   std::vector<stage_report> stages;
   stages.push_back(of_flow("read", count.flow[0], now));
-  stages.back().waits = waits_of_readers(count, count.flow[0].read(now));
+  stages.back().waits = waits_of_readers(on, count, count.flow[0].read(now));
   for (std::size_t t = 1; t < count.flow.size(); ++t) {
     const stage_account::figures sums = count.flow[t].read(now);
     const std::string before = stages.back().name;
@@ -78,6 +80,7 @@ std::vector<stage_report> stages_of(const ground& on, const statistics& count, c
   if (gathers(on)) add(cuda ? "gather (issued)" : "gather", count.gather);
   for (std::size_t t = 0; t < count.device_transforms.size(); ++t)
     add(on.fields.device_transforms[t].name + (cuda ? " (issued)" : ""), count.device_transforms[t]);
+  if (on.sizes.needs_only_reading) return stages;
 
   stage_report hands = of_flow("device thread", count.hands, now);
   const stage_account::figures sums = count.hands.read(now);
@@ -154,7 +157,8 @@ std::vector<time_charge> charges_of(const ground& on, const std::vector<double>&
     add("in " + name, way::ended(t), name);
   }
   add("waiting for its turn", path.came_out(), "order");
-  add(cuda ? "waiting to be copied" : "waiting for the device thread", path.arrived(), cuda ? "copy" : "gather");
+  if (!on.sizes.needs_only_reading)
+    add(cuda ? "waiting to be copied" : "waiting for the device thread", path.arrived(), cuda ? "copy" : "gather");
   if (cuda)
     add_waits_for_device_thread("copied, waiting for its gather", waits[path.taken()],
                                 std::span(stages).subspan(path.flow_stages), charges);

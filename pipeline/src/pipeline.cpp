@@ -24,12 +24,12 @@ void pipeline::impl::end_run() {
     running = false;
     on_stop.reset();
     users = lease->end();
-    hands.stop();
+    hands->stop();
     count.seconds += lease->seconds();  // now that its stages' clocks stand still
     count.failures += lease->failures();
   }
   if (users.empty()) return;
-  hands.wait_for_users(users);
+  hands->wait_for_users(users);
   users.clear();
 }
 
@@ -48,8 +48,8 @@ std::shared_ptr<batch_lease> pipeline::impl::begin_run(std::uint64_t first, std:
         {"consumer", 0, 0, 0, {}});
   end_run();
   if (lease)
-    for (const gpu::event& late : lease->take_late()) hands.wait_for(late);
-  const gpu::stream_ref stream = options.stream.value_or(hands.consumer_stream());
+    for (const gpu::event& late : lease->take_late()) hands->wait_for(late);
+  const gpu::stream_ref stream = options.stream.value_or(hands->consumer_stream());
   if (stream.device() != on->device())
     throw std::invalid_argument(
         fmt::format("the consumer's stream is on {}, the pipeline on {}", stream.device().name(), on->device().name()));
@@ -57,7 +57,7 @@ std::shared_ptr<batch_lease> pipeline::impl::begin_run(std::uint64_t first, std:
   const schedule what(on->rows,
                       {on->sizes.block_rows, batches.rows, on->sizes.ring_rows, batches.last, on->sizes.piece_rows},
                       first, epochs, options.first_batch);
-  auto next = std::make_shared<epoch_run>(*on, what);
+  auto next = std::make_shared<epoch_run>(*on, what, help);
   lease = std::make_shared<batch_lease>(on, next, count, trace.get(), stream, options.while_waiting);
   running = true;
   if (options.stop.stop_possible())
@@ -66,7 +66,7 @@ std::shared_ptr<batch_lease> pipeline::impl::begin_run(std::uint64_t first, std:
                                                                             if (const auto r = keep.lock())
                                                                               r->between.stop();
                                                                           });
-  hands.start(std::move(next));
+  hands->start(std::move(next));
   return lease;
 }
 

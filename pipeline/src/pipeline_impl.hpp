@@ -3,6 +3,7 @@
 #include "batch_lease.hpp"
 #include "conductor.hpp"
 #include "ground.hpp"
+#include "shared_reading.hpp"
 #include "statistics.hpp"
 
 #include <penstock/pipeline/pipeline.hpp>
@@ -10,8 +11,15 @@
 namespace penstock::pipeline {
 
 struct pipeline::impl {
-  explicit impl(std::shared_ptr<const ground> base)
-      : on(std::move(base)), count(*on), trace(trace_for(*on)), hands(*on, count, trace.get()) {}
+  explicit impl(std::shared_ptr<const ground> base) : on(std::move(base)), count(*on), trace(trace_for(*on)) {
+    if (on->sizes.needs_only_reading) {
+      auto shared = std::make_unique<shared_reading>(*on, count, trace.get());
+      help = shared.get();
+      hands = std::move(shared);
+    } else {
+      hands = std::make_unique<conductor>(*on, count, trace.get());
+    }
+  }
   ~impl() {
     end_run_if_possible();
     if (lease) lease->outlive();
@@ -35,7 +43,8 @@ struct pipeline::impl {
   bool running = false;
   std::vector<gpu::stream_ref> users;  ///< of the run before, for which later work does not wait yet
   std::unique_ptr<std::stop_callback<std::function<void()>>> on_stop;
-  conductor hands;  ///< last: its threads end before what they use
+  consumer_help* help = nullptr;       ///< of `hands`, where the consumer takes part
+  std::unique_ptr<ring_filler> hands;  ///< last: its threads end before what they use
 };
 
 struct epoch_range::impl {

@@ -57,7 +57,7 @@ void stamps::pass_blocks(std::uint64_t end, walk& on) noexcept {
 }
 
 void stamps::charge(clock::time_point begin, clock::time_point end, std::uint64_t position, std::uint64_t last,
-                    std::vector<double>& seconds) noexcept {
+                    std::vector<double>& seconds, clock::time_point read_until) noexcept {
   walk on{begin.time_since_epoch().count(), end.time_since_epoch().count(), seconds};
   const std::uint64_t taken = taken_.load(std::memory_order_acquire);
   if (taken > pieces_.size()) charged_pieces_ = std::max(charged_pieces_, taken - pieces_.size());
@@ -74,6 +74,7 @@ void stamps::charge(clock::time_point begin, clock::time_point end, std::uint64_
     pass_blocks(last + 1, on);
     on.add(way_.taken(), 0);
   }
+  if (read_until > begin) on.add(way::ended(0), read_until.time_since_epoch().count());
   on.add(way_.points(), 0);
 }
 

@@ -54,10 +54,11 @@ class stamps {
 
   /// Adds the wait from `begin` to `end` for the row at `position`, which lies in block `last` or draws from the blocks
   /// up to it, to `seconds` (of states() entries): each moment goes to the state of what was at the head of the line,
-  /// which is the first block that had not arrived, or the first piece that was not out. The parts add up to end -
-  /// begin. Waits come in order.
+  /// which is the first block that had not arrived, or the first piece that was not out. Where that was out, and who
+  /// waits still read another block itself, until `read_until`, it goes to reading. The parts add up to end - begin.
+  /// Waits come in order.
   void charge(clock::time_point begin, clock::time_point end, std::uint64_t position, std::uint64_t last,
-              std::vector<double>& seconds) noexcept;
+              std::vector<double>& seconds, clock::time_point read_until = {}) noexcept;
 
  private:
   using ticks = clock::rep;

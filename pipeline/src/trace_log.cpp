@@ -57,7 +57,8 @@ void trace_log::write(std::ostream& out) const {
   for (std::size_t i = 0; i < count; ++i)
     if (records_[i].whole.load(std::memory_order_acquire)) {
       spans.push_back(&records_[i]);
-      threads.emplace(records_[i].thread, records_[i].where);
+      track& name = threads.emplace(records_[i].thread, records_[i].where).first->second;
+      if (records_[i].where == track::consumer) name = track::consumer;  // it may read while it waits
     }
   // Longer ones first where two begin together: the outer span comes before those in it.
   std::stable_sort(spans.begin(), spans.end(), [](const record* a, const record* b) {

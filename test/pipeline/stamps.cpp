@@ -126,4 +126,21 @@ BOOST_AUTO_TEST_CASE(transforms_have_states_of_their_own) {
   BOOST_TEST(sum(seconds) == 0.100, nearly);
 }
 
+// Rows that are there are not handed over before it is done with that.
+BOOST_AUTO_TEST_CASE(who_reads_another_block_meanwhile_waits_for_reading) {
+  pp::stamps times(8, plain);
+  pass(times, 0, t0 - ms(10));
+  times.set(0, plain.ended(0), t0 + ms(3));
+  times.set(0, plain.came_out(), t0 + ms(3));
+  times.set(0, plain.arrived(), t0 + ms(3));
+  times.take_piece(1, 10, t0 + ms(3));
+  times.set_piece(plain.gathered(), t0 + ms(3));
+  std::vector<double> seconds(times.of().states());
+  times.charge(t0, t0 + ms(10), 9, 0, seconds, t0 + ms(8));
+  BOOST_TEST(seconds[plain.ended(0)] == 0.008, nearly);
+  BOOST_TEST(seconds[plain.points()] == 0.002, nearly);
+  times.charge(t0 + ms(12), t0 + ms(13), 9, 0, seconds, t0 + ms(8));  // that was before this wait
+  BOOST_TEST(seconds[plain.points()] == 0.003, nearly);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
