@@ -40,8 +40,16 @@ std::vector<extent> rows_drawn(const order& rows, std::uint64_t epoch, std::uint
   return extents;
 }
 
+piece named_rows(piece p, std::uint64_t epoch_rows) {
+  if (!p.padding) return p;
+  p.rows = std::min<std::uint64_t>(epoch_rows, 1);
+  p.first = epoch_rows - p.rows;
+  return p;
+}
+
 std::string describe_rows(std::span<const extent> extents) {
   constexpr std::size_t shown = 3;
+  if (extents.empty()) return "no row";
   std::string text = "rows ";
   for (std::size_t i = 0; i < std::min(shown, extents.size()); ++i)
     text += fmt::format("{}{}-{}", i ? ", " : "", extents[i].first, extents[i].first + extents[i].count - 1);

@@ -30,6 +30,8 @@ class block_reader {
   const ground& on_;
 };
 
+/// What an error names of a piece: padding has no rows of its own, and is told by the epoch's last one.
+piece named_rows(piece p, std::uint64_t epoch_rows);
 /// For people: "rows 0-255, 512-767 and 3 more ranges".
 std::string describe_rows(std::span<const extent> extents);
 

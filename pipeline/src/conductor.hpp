@@ -66,7 +66,7 @@ class conductor final : public ring_filler {
   void pad(const piece& p);
   void use_up(const piece& p, clock::time_point now);
   void fence();
-  std::exception_ptr located(std::exception_ptr cause) const;
+  std::exception_ptr located(const std::exception_ptr& cause) const noexcept;
   void came_out(std::uint64_t block);
   void note(trace_log::track where, const char* name, clock::time_point begin, clock::time_point end,
             std::uint64_t block, std::uint64_t rows, std::uint64_t epoch) const;

@@ -141,10 +141,14 @@ bool order::repeats() const noexcept { return sequence_->repeats(); }
 std::uint64_t order::rows_fingerprint() const noexcept { return only_ ? only_->fingerprint() : 0; }
 std::uint64_t order::draws_fingerprint() const noexcept { return sequence_->fingerprint(); }
 
-void order::read(std::uint64_t epoch, std::uint64_t first, std::uint64_t count, std::vector<extent>& out) const {
+void order::check_positions(std::uint64_t first, std::uint64_t count) const {
   if (first + count > rows() || first + count < first)
     throw std::invalid_argument(
         fmt::format("positions {} to {} are not in an epoch of {} rows", first, first + count, rows()));
+}
+
+void order::read(std::uint64_t epoch, std::uint64_t first, std::uint64_t count, std::vector<extent>& out) const {
+  check_positions(first, count);
   while (count > 0) {
     const extent next = stretch_at(epoch, first);
     const auto n = std::min(count, next.count);
@@ -187,12 +191,14 @@ gpu::permutation order::draw(std::uint64_t epoch, std::uint64_t window) const no
   return gpu::permutation::dealt(size, dealt_->lanes(), permuted_, base, number, dealt_->ranks() << 40);
 }
 
-std::uint64_t order::reading_row(std::uint64_t epoch, std::uint64_t position) const noexcept {
+std::uint64_t order::reading_row(std::uint64_t epoch, std::uint64_t position) const {
+  check_positions(position, 1);
   const std::uint64_t place = stretch_at(epoch, position).first;
   return only_ ? only_->row(place) : place;
 }
 
-std::uint64_t order::row(std::uint64_t epoch, std::uint64_t position) const noexcept {
+std::uint64_t order::row(std::uint64_t epoch, std::uint64_t position) const {
+  check_positions(position, 1);
   if (!pooled_) return reading_row(epoch, position);
   const std::uint64_t window = position / window_rows_, first = window * window_rows_;
   return reading_row(epoch, first + draw(epoch, window)(position - first));

@@ -218,8 +218,10 @@ void shared_reading::pad(const piece& p) {
     for (const std::size_t field : on_.fields.batch)
       gpu::fill(padding_, on_.rings[field].at(p.ring_first), 0, p.rows * on_.fields.device[field].row_bytes());
   } catch (...) {
-    run_->between.fail(stage_error(on_, "padding", {p.epoch, p.window, p.first, p.rows},
-                                   rows_drawn(on_.rows, p.epoch, p.first - 1, 1), std::current_exception()));
+    const piece named = named_rows(p, on_.rows.rows());
+    run_->between.fail(stage_error(on_, "padding", {named.epoch, named.window, named.first, named.rows},
+                                   rows_drawn(on_.rows, named.epoch, named.first, named.rows),
+                                   std::current_exception()));
   }
 }
 

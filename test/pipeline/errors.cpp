@@ -171,6 +171,35 @@ BOOST_DATA_TEST_CASE(a_device_that_fails_for_good_is_an_exception_at_each_run_an
   }
 }
 
+// The rows of an epoch are no multiple of a batch's: what lies behind the last one is no row of any order.
+BOOST_DATA_TEST_CASE(a_failure_at_an_epochs_padding_names_its_last_row,
+                     every_device* data::make({"sequential", "shuffled", "some rows"}), name, how) {
+  const small_file file(2000, 64);
+  pp::source from = file.plain();
+  if (std::string(how) == "some rows") from.select(pp::selection(std::vector<pp::extent>{{500, 1450}}));
+  pp::order_options order = pp::sequential{};
+  if (std::string(how) == "shuffled") order = pp::shuffled{.seed = 1, .run_rows = 16, .pool_rows = 100};
+  const std::uint64_t rows = std::string(how) == "some rows" ? 1450 : 2000;
+  const auto faults = std::make_shared<failing_call>("cudaMemsetAsync");
+  auto pipeline = (pp::read(from, order) | penstock::fault_seam(faults) | pp::transport({.block_bytes = 8192}) |
+                   pp::batched({.rows = 64, .last = pp::last_batch::pad}))
+                      .build(gpu::device::parse(name), small);
+  faults->fail_after(0);
+  try {
+    for (pp::batch& batch : pipeline.epochs(3, 1)) batch.release();
+    BOOST_FAIL("the failure must reach the consumer");
+  } catch (const pp::error& e) {
+    BOOST_TEST(e.where().epoch == 3u);
+    BOOST_TEST(e.where().first == rows - 1);
+    BOOST_TEST(e.where().count == 1u);
+    if (std::string(how) == "sequential") BOOST_TEST(e.where().rows == "rows 1999-1999");
+    if (std::string(how) == "some rows") BOOST_TEST(e.where().rows == "rows 1949-1949");
+    BOOST_CHECK_EXCEPTION(std::rethrow_exception(e.cause()), gpu::error,
+                          [](const gpu::error& cause) { return cause.code() == 719; });
+  }
+  BOOST_TEST(penstock::test::consume(pipeline, 0, 1).size() == rows);
+}
+
 BOOST_DATA_TEST_CASE(failures_after_the_first_are_counted, every_device, name) {
   const small_file file(2000, 64);
   std::latch both(2);  // two blocks are at work when each of them fails

@@ -1,6 +1,7 @@
 #include <penstock/pipeline/order.hpp>
 
 #include "order_rows.hpp"
+#include "row_set.hpp"
 
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
@@ -57,6 +58,22 @@ BOOST_AUTO_TEST_CASE(extents_give_the_reading_rows_in_order_and_joined) {
   for (std::size_t i = 0; i < rows.size(); ++i) BOOST_REQUIRE_EQUAL(rows[i], order.reading_row(2, 17 + i));
   for (std::size_t i = 1; i < extents.size(); ++i)
     BOOST_TEST(extents[i - 1].first + extents[i - 1].count != extents[i].first);
+}
+
+BOOST_AUTO_TEST_CASE(positions_past_an_epoch_are_refused) {
+  pp::row_set some(1000);
+  some.keep_only({{100, 300}});
+  some.count();
+  const auto only = std::make_shared<const pp::row_set>(some);
+  const pp::source_shape shape{.rows = 1000, .row_bytes = 8};
+  for (const pp::order& order : {pp::order(pp::sequential{}, shape), pp::order(pp::shuffled{3, 32, 128}, shape),
+                                 pp::order(pp::random{3}, shape, only), pp::order(pp::sequential{}, shape, only)}) {
+    BOOST_TEST(order.row(0, order.rows() - 1) < 1000u);
+    for (const std::uint64_t position : {order.rows(), order.rows() + 5, ~std::uint64_t{0}}) {
+      BOOST_CHECK_THROW(order.row(0, position), std::invalid_argument);
+      BOOST_CHECK_THROW(order.reading_row(0, position), std::invalid_argument);
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(reading_keeps_runs_together) {

@@ -49,14 +49,15 @@ class order {
   /// Rows of a window; rows() where there is no pool. The last window may be shorter.
   std::uint64_t window_rows() const noexcept { return window_rows_; }
 
+  // Positions from rows() on are not in an epoch: where one is asked for, these throw std::invalid_argument.
   /// Appends the extents of the reading positions [first, first + count), neighbours joined.
   void read(std::uint64_t epoch, std::uint64_t first, std::uint64_t count, std::vector<extent>& out) const;
-  /// The draw of one window.
-  gpu::permutation draw(std::uint64_t epoch, std::uint64_t window) const noexcept;
   /// The row at `position` of the epoch.
-  std::uint64_t row(std::uint64_t epoch, std::uint64_t position) const noexcept;
+  std::uint64_t row(std::uint64_t epoch, std::uint64_t position) const;
   /// The row at a reading position.
-  std::uint64_t reading_row(std::uint64_t epoch, std::uint64_t position) const noexcept;
+  std::uint64_t reading_row(std::uint64_t epoch, std::uint64_t position) const;
+  /// The draw of one window, which begins before rows().
+  gpu::permutation draw(std::uint64_t epoch, std::uint64_t window) const noexcept;
 
   /// A number that tells apart sets of rows that take part; 0 where all do.
   std::uint64_t rows_fingerprint() const noexcept;
@@ -68,6 +69,7 @@ class order {
  private:
   void choose_run(const shuffled& wish, const shuffled& defaults);
   void choose_pool(const shuffled& wish, const shuffled& defaults);
+  void check_positions(std::uint64_t first, std::uint64_t count) const;
   extent stretch_at(std::uint64_t epoch, std::uint64_t position) const noexcept;
 
   std::shared_ptr<const row_set> only_;
