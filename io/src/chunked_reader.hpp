@@ -24,6 +24,7 @@ class chunked_reader final : public dataset_reader {
                  shared_description description, chunk_grid grid, chunk_index index);
 
   reader_memory memory(std::size_t row_axis) const override;
+  std::uint64_t decoded_rows(std::size_t row_axis) const override { return library_.decoded_rows(row_axis); }
   void read(const read_request& request, scratch& s) const override;
 
   /// The first stored chunk, and with `most` over 1 those in the middle and at the end.

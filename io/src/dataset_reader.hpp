@@ -38,6 +38,8 @@ class dataset_reader {
  public:
   virtual ~dataset_reader() = default;
   virtual reader_memory memory(std::size_t row_axis) const = 0;
+  /// row_reader::decoded_rows: by what the file says, not by how it is read here.
+  virtual std::uint64_t decoded_rows(std::size_t /*row_axis*/) const { return 0; }
   /// Throws failure. `s` has at least the sizes of memory(row_axis).scratch.
   virtual void read(const read_request& request, scratch& s) const = 0;
 };

@@ -162,6 +162,12 @@ std::uint64_t chunk_bytes(const dataset_description& d) {
   return bytes;
 }
 
+std::uint64_t decoded_rows(const dataset_description& d, std::size_t row_axis) noexcept {
+  if (d.info.layout != layout::chunked || d.info.filters.empty() || d.value.labels || d.values() == 0) return 0;
+  const auto rows = d.info.chunk_shape[row_axis];
+  return rows > 1 ? rows : 0;
+}
+
 dataset_description describe_dataset(const open_dataset& from) {
   const library_guard guard;
   const hid_t dataset = from.id.native();

@@ -50,6 +50,9 @@ struct open_dataset {
 /// Describes the open dataset and chooses how it is read. Throws failure.
 dataset_description describe_dataset(const open_dataset& dataset);
 
+/// Rows of a chunk along `row_axis` where it goes through filters, and is decoded as a whole. 0 where it is one row.
+std::uint64_t decoded_rows(const dataset_description& d, std::size_t row_axis) noexcept;
+
 /// Described once, known to all who read it.
 using shared_description = std::shared_ptr<const dataset_description>;
 

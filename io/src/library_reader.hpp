@@ -16,6 +16,7 @@ class library_reader final : public dataset_reader {
   library_reader(read_world& world, std::size_t file, std::size_t number, shared_description description);
 
   reader_memory memory(std::size_t row_axis) const override;
+  std::uint64_t decoded_rows(std::size_t row_axis) const override { return io::decoded_rows(*description_, row_axis); }
   void read(const read_request& request, scratch& s) const override;
 
  private:

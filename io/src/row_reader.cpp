@@ -178,6 +178,8 @@ std::size_t row_reader::cut_bytes() const noexcept { return impl_->needs.cut_chu
 
 std::uint64_t row_reader::cut_rows() const noexcept { return impl_->needs.cut_rows; }
 
+std::uint64_t row_reader::decoded_rows() const noexcept { return impl_->decoded_rows; }
+
 void row_reader::reserve(const read_resources& resources) { impl_->reserve(resources); }
 
 void row_reader::read(std::uint64_t first, std::uint64_t count, std::span<std::byte> out) const {

@@ -54,6 +54,7 @@ struct row_reader::impl {
   std::uint64_t rows = 0;
   std::size_t open_files = 1;
   bool allow_missing_sources = false;
+  std::uint64_t decoded_rows = 0;
   reader_memory needs;  // the largest of each, but the sums of what is held
   std::unique_ptr<scratch_pool> scratches;
   std::once_flag reserved;

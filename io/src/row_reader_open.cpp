@@ -89,6 +89,9 @@ void row_reader::impl::add(location where) {
   if (is_virtual && d->info.access != access::direct) s.info.missing_sources = absent_sources(dataset.id.native());
   o.reader = open_reader(world, file, dataset, d, s.info);
   if (is_virtual && d->info.access != s.info.access) s.info.missing_sources = absent_sources(dataset.id.native());
+  decoded_rows = std::max(decoded_rows, is_virtual && s.info.access == access::locked
+                                            ? decoded_rows_of_sources(dataset.id.native(), row_axis)
+                                            : o.reader->decoded_rows(row_axis));
   tell_caching(s.info, file.number);
   if (!allow_missing_sources && !s.info.missing_sources.empty())
     throw failure(fmt::format(

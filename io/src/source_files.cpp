@@ -1,5 +1,6 @@
 #include "source_files.hpp"
 
+#include "describe.hpp"
 #include "library_prefixes.hpp"
 #include "open_hdf5.hpp"
 #include "virtual_mapping.hpp"
@@ -8,7 +9,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <set>
+#include <tuple>
 
 namespace penstock::io {
 namespace {
@@ -72,6 +75,47 @@ class survey {
   std::set<std::pair<std::string, std::string>> done_;
 };
 
+/// Looks at the sources of a virtual dataset, those that are virtual themselves once for each of their axes.
+class chunk_survey {
+ public:
+  std::uint64_t rows_of(hid_t dataset, std::size_t row_axis, std::size_t depth) {
+    const property_id creation(checked(H5Dget_create_plist(dataset), "its properties cannot be read"));
+    auto mappings = read_virtual_mappings(creation.native());
+    if (!mappings || depth > deepest) return 0;
+    const auto owner = file_name_of(dataset);
+    const file_id own(checked(H5Iget_file_id(dataset), "its file cannot be found"));
+    source_finder files(owner);
+    std::uint64_t rows = 0;
+    for (auto& m : *mappings) {
+      const auto found = m.file == "." ? source_finder::source{owner, {}, own.native()} : files.find(m.file);
+      if (found) rows = std::max(rows, shown_rows(m, *found, row_axis, depth));
+    }
+    return rows;
+  }
+
+ private:
+  std::uint64_t shown_rows(virtual_mapping& m, const source_finder::source& from, std::size_t row_axis,
+                           std::size_t depth) {
+    dataset_description d;
+    dataset_id dataset;
+    try {
+      open_dataset source(from.file, m.dataset);
+      d = describe_dataset(source);
+      dataset = std::move(source.id);
+    } catch (const failure&) {  // it is absent, or damaged: reading tells
+      return 0;
+    }
+    if (d.null || !m.resolve(d.info.shape)) return 0;
+    const auto axis = m.source_axis_of(row_axis);
+    if (d.info.layout != layout::virtual_dataset) return m.shown_rows(decoded_rows(d, axis), row_axis);
+    const auto [known, is_new] = known_.try_emplace({from.path.native(), m.dataset, axis}, 0);
+    if (is_new) known->second = rows_of(dataset.native(), axis, depth + 1);
+    return m.shown_rows(known->second, row_axis);
+  }
+
+  std::map<std::tuple<std::string, std::string, std::size_t>, std::uint64_t> known_;
+};
+
 }  // namespace
 
 std::filesystem::path file_name_of(hid_t object) {
@@ -104,6 +148,11 @@ std::vector<std::string> absent_sources(hid_t dataset) {
   survey all;
   all.visit(dataset, 0);
   return std::move(all.absent);
+}
+
+std::uint64_t decoded_rows_of_sources(hid_t dataset, std::size_t row_axis) {
+  const library_guard guard;
+  return chunk_survey().rows_of(dataset, row_axis, 0);
 }
 
 bool is_dataset(hid_t file, const std::string& name) {

@@ -41,6 +41,10 @@ class source_finder {
 /// virtual themselves. Throws failure where those have no end: libhdf5 would crash.
 std::vector<std::string> absent_sources(hid_t dataset);
 
+/// row_reader::decoded_rows of a virtual dataset, by what the files of its sources say: for one that libhdf5 reads. 0
+/// where its mappings are not fixed boxes. Throws failure where the system is out of files or memory.
+std::uint64_t decoded_rows_of_sources(hid_t dataset, std::size_t row_axis);
+
 /// Whether `name` leads to a dataset that opens.
 bool is_dataset(hid_t file, const std::string& name);
 

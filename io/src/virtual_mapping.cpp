@@ -102,6 +102,12 @@ std::size_t virtual_mapping::source_axis_of(std::size_t axis) const noexcept {
   return 0;
 }
 
+std::uint64_t virtual_mapping::shown_rows(std::uint64_t rows, std::size_t row_axis) const noexcept {
+  const auto axis = source_axis_of(row_axis);
+  const auto every = axis == 0 ? source_step : 1;
+  return std::min((rows + every - 1) / every, source.count[axis]) * step[row_axis];
+}
+
 bool virtual_mapping::resolve(const std::vector<std::uint64_t>& source_shape) {
   if (whole_source) {
     source.rank = source_shape.size();

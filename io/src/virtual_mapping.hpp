@@ -24,6 +24,9 @@ struct virtual_mapping {
   /// The axis of the source that is axis `axis` of the virtual dataset; 0 where the source has one position along it.
   std::size_t source_axis_of(std::size_t axis) const noexcept;
 
+  /// Rows of the virtual dataset, along `row_axis`, over which `rows` of the source are spread.
+  std::uint64_t shown_rows(std::uint64_t rows, std::size_t row_axis) const noexcept;
+
   /// Fits the mapping to the source as it is: pairs the axes longer than 1. False where the source is smaller than the
   /// mapping, or shaped otherwise.
   bool resolve(const std::vector<std::uint64_t>& source_shape);

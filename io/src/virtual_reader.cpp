@@ -12,12 +12,6 @@ namespace {
 
 constexpr std::size_t most_compared = 512;  // mappings, each with each
 
-/// Rows of the virtual dataset over which `rows` of a source are spread.
-std::uint64_t shown_rows(const virtual_mapping& m, std::size_t axis, std::size_t row_axis, std::uint64_t rows) {
-  const auto step = axis == 0 ? m.source_step : 1;
-  return std::min((rows + step - 1) / step, m.source.count[axis]) * m.step[row_axis];
-}
-
 /// Rows of the virtual dataset that show `rows` of a source: among the positions first to last of the mapping along its
 /// rows, which were wanted.
 row_range shown_rows(const virtual_mapping& m, std::size_t row_axis, std::uint64_t first, std::uint64_t last,
@@ -59,7 +53,7 @@ reader_memory virtual_reader::memory(std::size_t row_axis) const {
     if (!p.reader) continue;
     const auto axis = p.mapping.source_axis_of(row_axis);
     const auto m = p.reader->memory(axis);
-    all.cut_rows = std::max(all.cut_rows, shown_rows(p.mapping, axis, row_axis, m.cut_rows));
+    all.cut_rows = std::max(all.cut_rows, p.mapping.shown_rows(m.cut_rows, row_axis));
     all.scratch.include(m.scratch);
     all.index_bytes += m.index_bytes;
     all.staged_bytes += m.staged_bytes;
@@ -70,6 +64,14 @@ reader_memory virtual_reader::memory(std::size_t row_axis) const {
   }
   for (const auto& [start, chunks] : cut) all.cut_chunks = std::max(all.cut_chunks, chunks);
   return all;
+}
+
+std::uint64_t virtual_reader::decoded_rows(std::size_t row_axis) const {
+  std::uint64_t rows = 0;
+  for (const auto& p : parts_)
+    if (p.reader)
+      rows = std::max(rows, p.mapping.shown_rows(p.reader->decoded_rows(p.mapping.source_axis_of(row_axis)), row_axis));
+  return rows;
 }
 
 void virtual_reader::read(const read_request& request, scratch& s) const {

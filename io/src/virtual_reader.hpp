@@ -19,6 +19,7 @@ class virtual_reader final : public dataset_reader {
   virtual_reader(const dataset_description& description, std::vector<part> parts);
 
   reader_memory memory(std::size_t row_axis) const override;
+  std::uint64_t decoded_rows(std::size_t row_axis) const override;
   void read(const read_request& request, scratch& s) const override;
 
  private:

@@ -78,7 +78,7 @@ source_shape shape_of(const std::vector<io::row_reader>& readers) {
   for (const io::row_reader& reader : readers) {
     shape.row_bytes += reader.row_bytes();
     shape.chunk_rows = std::max(shape.chunk_rows, reader.chunk_rows());
-    if (reader.cut_bytes() > 0) shape.decoded.push_back({reader.row_bytes(), reader.cut_rows()});
+    if (reader.decoded_rows() > 0) shape.decoded.push_back({reader.row_bytes(), reader.decoded_rows()});
   }
   return shape;
 }

@@ -96,6 +96,28 @@ BOOST_AUTO_TEST_CASE(one_source_that_libhdf5_must_read_leaves_the_others_direct)
   BOOST_TEST(reader.statistics().locked_bytes == 4u * 6 * 4);
 }
 
+BOOST_AUTO_TEST_CASE(how_tall_decoded_chunks_are_is_told_by_the_files_however_they_are_read) {
+  const auto check = [](const char* file, const char* dataset, std::uint64_t rows) {
+    BOOST_TEST(open(file, dataset).decoded_rows() == rows, file << ":" << dataset);
+  };
+  const auto check_virtual = [&] {
+    check("linked.h5", "/soft", 3);  // of contiguous sources, chunks of 3 x 6 and of 2 x 4
+    check("linked.h5", "/outside_soft", 3);
+    check("linked.h5", "/stepped", 2);   // every second row of them
+    check("linked.h5", "/narrowed", 3);  // libhdf5 converts
+    check("linked.h5", "/one_locked", 2);
+    check("linked.h5", "/all_locked", 2);
+    check("linked.h5", "/big_endian", 0);
+    check("linked.h5", "/columns", 0);  // their mapping is libhdf5's alone to follow
+  };
+  check_virtual();
+  check("layouts.h5", "/scaleoffset", 4);
+  check("layouts.h5", "/gzip/split", 10);
+  check("layouts.h5", "/plain/split", 0);
+  const with_variable prefix("HDF5_VDS_PREFIX", (made_folder() / "nowhere").string());
+  check_virtual();
+}
+
 BOOST_AUTO_TEST_CASE(sources_lie_beside_the_file_that_a_link_leads_to) {
   const auto elsewhere = made_folder() / "elsewhere";
   fs::create_directories(elsewhere);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 
 namespace io = penstock::io;
@@ -169,6 +170,45 @@ BOOST_DATA_TEST_CASE(chunks_of_a_virtual_datasets_sources_are_decoded_once, ever
   constexpr std::uint64_t values = 4 * 1000 * 60;
   BOOST_TEST(sum == values * (values - 1) / 2);
   BOOST_TEST(pipeline.report().reading.decoded_bytes == values * 4);
+}
+
+// Promise: the order is the source's, whatever decoders a build or libhdf5's plugins have.
+BOOST_AUTO_TEST_CASE(default_runs_do_not_depend_on_who_decodes) {
+  const auto path =
+      std::filesystem::temp_directory_path() / ("penstock-decoders-" + std::to_string(::getpid()) + ".h5");
+  penstock::test::run_python(
+      "import h5py, numpy\nx = numpy.arange(2000, dtype='i4').repeat(1024).reshape(2000, 1024)\nwith h5py.File('" +
+      path.string() +
+      "', 'w') as f:\n  for name, how in (('here', {'compression': 'gzip', 'compression_opts': 1}), ('libhdf5', "
+      "{'scaleoffset': 0})):\n    f.create_dataset(name + '/x', data=x, chunks=(256, 1024), **how)\n    "
+      "f.create_dataset(name + '/label', data=x[:, 0], chunks=(1000,), **how)\n");
+  for (const std::string group : {"/here", "/libhdf5"}) BOOST_TEST_CONTEXT(group) {
+      const auto opened = pp::read(pp::source{}
+                                       .field("x", io::datasets(path.string(), group + "/x"))
+                                       .field("label", io::datasets(path.string(), group + "/label")),
+                                   pp::shuffled{.seed = 3})
+                              .open();
+      // Three chunks of x: runs of 1000 rows would decode a quarter of x again and more.
+      BOOST_TEST(opened.row_order().run_rows() == 768u);
+      BOOST_TEST(
+          opened.plan(gpu::device::host(), {}).field_reports.front().find(group == "/here" ? "direct" : "locked") !=
+          std::string::npos);
+    }
+  std::filesystem::remove(path);
+}
+
+BOOST_AUTO_TEST_CASE(default_runs_do_not_depend_on_who_finds_a_virtual_datasets_sources) {
+  const virtual_file file;
+  const auto run_rows = [&] {
+    return pp::read(pp::source{}.field("x", io::datasets(file.path().string(), "/x")), pp::shuffled{.seed = 3})
+        .open()
+        .row_order()
+        .run_rows();
+  };
+  BOOST_TEST(run_rows() == 1100u);  // 256 KiB of rows of 240 bytes are 1092: eleven chunks
+  ::setenv("HDF5_VDS_PREFIX", file.path().parent_path().c_str(), 1);
+  BOOST_TEST(run_rows() == 1100u);
+  ::unsetenv("HDF5_VDS_PREFIX");
 }
 
 BOOST_AUTO_TEST_CASE(sources_of_a_virtual_dataset_that_are_missing_are_refused_unless_allowed) {

@@ -94,6 +94,9 @@ class row_reader {
   std::size_t cut_bytes() const noexcept;
   /// Rows of the tallest such chunk, over all segments and the sources of virtual datasets. 0 where cut_bytes() is 0.
   std::uint64_t cut_rows() const noexcept;
+  /// Rows of the tallest chunk that goes through filters, over all segments and the sources of virtual datasets. As the
+  /// files describe them: the same however they are read, here or by libhdf5. 0 where every such chunk is one row.
+  std::uint64_t decoded_rows() const noexcept;
   /// Allocates what memory(resources) says. Call once before the first read (a read without it reserves for one).
   /// Not thread-safe. Throws io::error where memory is refused.
   void reserve(const read_resources& resources);
