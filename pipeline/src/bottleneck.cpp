@@ -83,14 +83,20 @@ std::optional<double> use_of(const pipeline_report& r, const std::string& name) 
   return reads ? std::max(at_work, share_of_limit(r.reading.stored_bytes, r.limits.storage_bytes_per_second)) : at_work;
 }
 
+/// Past their good sizes, slots and rings do not grow with the budget.
+std::string advice_on(const pipeline_report& r, const char* memory) {
+  const auto use = std::ranges::find(r.memory, memory, &memory_use::what);
+  return use != r.memory.end() && use->cut_short ? "; a larger budget would help" : "";
+}
+
 std::string of_stage(const pipeline_report& r, const std::string& name) {
   if (name == "read") return of_reading(r);
   if (name == "decode") return of_decoding(r);
   if (name == "libhdf5") return "libhdf5: it reads for one thread at a time; the fields below say why it is needed";
   if (name == "copy") return of_link(r);
   if (name == "beginning") return "the beginning of the run: no block was let in yet; longer runs hide it";
-  if (name == "slots") return "slots: all are in use; a larger budget would help";
-  if (name == "consumer") return "rows that the consumer still holds; a larger budget would help";
+  if (name == "slots") return "slots: all are in use" + advice_on(r, "slots");
+  if (name == "consumer") return "rows that the consumer still holds" + advice_on(r, "rings");
   if (name == "handing over") return "handing over: threads are woken late; another processor would help";
   if (name == "order") return "the order of blocks: one takes longer than those after it";
   const stage_report* stage = find(r, name);

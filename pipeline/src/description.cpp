@@ -63,10 +63,13 @@ description operator|(description d, shard_options s) {
 }
 
 description operator|(description d, transport_options t) {
-  constexpr std::size_t most_threads = 1 << 16;  // more than would help
+  constexpr std::size_t most_threads = 1 << 16, most_slots = 1 << 24;  // more than would help
   if (t.threads > most_threads)
     throw std::invalid_argument(
         fmt::format("transport_options::threads is {}; at most {} blocks are read at once", t.threads, most_threads));
+  if (t.slots > most_slots)
+    throw std::invalid_argument(
+        fmt::format("transport_options::slots is {}; at most {} blocks are held at once", t.slots, most_slots));
   d.parts_ = changed(*d.parts_, [&](auto& p) {
     p.transport = t;
     p.block_reason.clear();

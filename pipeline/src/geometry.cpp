@@ -26,9 +26,9 @@ constexpr std::uint64_t piece_blocks = 4;
 std::uint64_t round_up(std::uint64_t value, std::uint64_t step) { return (value + step - 1) / step * step; }
 
 /// Beyond any memory all sizes are alike, and their sums stay within 64 bits.
-std::size_t bytes_of(std::uint64_t rows, std::size_t row_bytes) {
+std::size_t bytes_of(std::uint64_t count, std::size_t each) {
   constexpr std::size_t most = std::size_t{1} << 56;
-  return row_bytes > 0 && rows > most / row_bytes ? most : rows * row_bytes;
+  return each > 0 && count > most / each ? most : count * each;
 }
 
 /// One choice of block size with the bounds of the other sizes.
@@ -38,6 +38,7 @@ struct candidate {
   std::size_t least_slots = 0, good_slots = 0;
   std::size_t least_images = 0, fair_images = 0, good_images = 0;
   std::uint64_t least_ring = 0, fair_ring = 0, good_ring = 0;
+  bool is_cut_short = false;  // blocks are smaller, or readers fewer, than without a budget
 };
 
 /// Which conversions go past the gather, and where the other fields lie in a slot: first what is copied at once, then
@@ -122,6 +123,7 @@ candidate make_candidate(const wiring& w, const transport_task& task, std::size_
   if (const std::uint64_t both = std::lcm<std::uint64_t>(batch, block_rows); both <= c.good_ring / 2)
     c.good_ring = round_up(c.good_ring, both);
   if (task.wish.slots && slots) c.least_slots = c.good_slots = std::max(task.wish.slots, c.least_slots);
+  c.is_cut_short = block_rows < block_sizes(w, task).front() || threads < wished_threads(task);
   return c;
 }
 
@@ -143,19 +145,22 @@ geometry take(const candidate& c, const wiring& w, const transport_task& task, s
   const std::uint64_t together = piece_blocks * g.block_rows;
   if (!task.host && task.pooled && comes_out_finished(w) && spare >= g.quantum_rows + together) g.piece_rows = together;
   g.whole_pieces = !task.host && spare >= g.quantum_rows + g.piece_rows;
+  g.slots_cut_short = c.is_cut_short || slots < c.good_slots;
+  g.ring_cut_short = c.is_cut_short || ring_rows < c.good_ring;
+  g.readers_cut_short = g.most_threads < most_threads(task, wished_threads(task));
   for (const std::size_t field : w.batch)
     g.ledger.add(kind::device, ring_item(w.device[field]), bytes_of(ring_rows, w.device[field].row_bytes()),
                  fmt::format("{} rows of {}", ring_rows, format_bytes(w.device[field].row_bytes())));
   for (std::size_t field = 0; field < w.device.size(); ++field)
     if (!w.device[field].in_ring)
-      g.ledger.add(kind::device, piece_item(w, field), g.block_rows * w.device[field].row_bytes(),
+      g.ledger.add(kind::device, piece_item(w, field), bytes_of(g.block_rows, w.device[field].row_bytes()),
                    "between transforms, one block");
   if (!task.host && images)
-    g.ledger.add(kind::device, task.pooled ? pool_item : staging_item, images * g.image_bytes,
+    g.ledger.add(kind::device, task.pooled ? pool_item : staging_item, bytes_of(images, g.image_bytes),
                  fmt::format("{} blocks of {}", images, format_bytes(g.image_bytes)));
   if (slots) {
     const bool is_pool = task.host && task.pooled;
-    g.ledger.add(is_pool ? kind::device : kind::pinned, is_pool ? pool_item : slots_item, slots * g.slot_bytes,
+    g.ledger.add(is_pool ? kind::device : kind::pinned, is_pool ? pool_item : slots_item, bytes_of(slots, g.slot_bytes),
                  fmt::format("{} blocks of {}", slots, format_bytes(g.slot_bytes)));
   }
   if (task.masked) g.ledger.add(kind::device, mask_item, 2 * task.batch_rows, "ones, then zeros");

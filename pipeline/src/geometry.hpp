@@ -52,6 +52,10 @@ struct geometry {
   bool watchful = false;           ///< there are processors to spare: who waits watches for a while first
   std::size_t threads = 1;         ///< readers at first
   std::size_t most_threads = 1;    ///< and at most: the run tries what is fastest
+  // A larger budget would give more of these.
+  bool slots_cut_short = false;
+  bool ring_cut_short = false;
+  bool readers_cut_short = false;  ///< of the host budget
   gpu::ledger ledger;
 
   std::uint64_t blocks_of(std::uint64_t rows) const noexcept { return (rows + block_rows - 1) / block_rows; }
@@ -59,6 +63,9 @@ struct geometry {
 
 /// For people: why block, slots and readers are what they are, a line for each. Readers: as the plan begins.
 std::vector<std::string> choices_of(const transport_task& task, const geometry& sizes);
+
+/// For people: the same for a single reader, beside which no other number can be tried.
+std::string why_one_reader(const geometry& sizes);
 
 /// Names of the plan's items in the ledger.
 std::string ring_item(const device_field& field);

@@ -18,7 +18,20 @@ std::string slots_as_asked_for(std::size_t asked, std::size_t slots) {
   return slots == asked ? "as asked for" : fmt::format("the fewest that there can be; {} asked for", asked);
 }
 
+std::string readers_of(const transport_task& task, const geometry& g) {
+  if (task.wish.threads) return fmt::format("{} readers: as asked for", g.threads);
+  if (g.most_threads == 1) return why_one_reader(g);
+  return fmt::format("{} readers of at most {}, on {} processors{}: {}tried while running", g.threads, g.most_threads,
+                     task.processors, task.decodes ? ", which decode" : "",
+                     g.readers_cut_short ? "the host budget has no room for more; " : "");
+}
+
 }  // namespace
+
+std::string why_one_reader(const geometry& g) {
+  return fmt::format("1 reader: {}",
+                     g.readers_cut_short ? "the host budget has no room for another" : "there is one processor");
+}
 
 std::vector<std::string> choices_of(const transport_task& task, const geometry& g) {
   const transport_options& wish = task.wish;
@@ -38,10 +51,7 @@ std::vector<std::string> choices_of(const transport_task& task, const geometry& 
         : task.cache_bytes ? fmt::format("a few for each reader, within two thirds of the last-level cache ({})",
                                          format_bytes(task.cache_bytes))
                            : "a few for each reader, within what a last-level cache holds"));
-  lines.push_back(wish.threads
-                      ? fmt::format("{} readers: as asked for", g.threads)
-                      : fmt::format("{} readers of at most {}, on {} processors{}: tried while running", g.threads,
-                                    g.most_threads, task.processors, task.decodes ? ", which decode" : ""));
+  lines.push_back(readers_of(task, g));
   return lines;
 }
 

@@ -181,12 +181,12 @@ readers_report readers_of(const ground& on, const statistics& count, std::size_t
   return r;
 }
 
-std::string describe(const readers_report& r) {
+std::string describe(const readers_report& r, const geometry& sizes) {
   if (r.as_asked_for) return fmt::format("{} readers: as asked for", r.now);
+  if (r.most == 1) return why_one_reader(sizes);
   std::string text = fmt::format("{} readers, of at most {}: ", r.now, r.most);
-  if (r.measured.empty())
-    return text + (r.most > 1 ? "reading did not hold the run up for long, so that no other number was tried"
-                              : "there is one processor");
+  if (sizes.readers_cut_short) text += "the host budget has no room for more; ";
+  if (r.measured.empty()) return text + "reading did not hold the run up for long, so that no other number was tried";
   text += fmt::format("began with {}; while reading held the run up, ", r.first);
   for (std::size_t i = 0; i < r.measured.size(); ++i)
     text += fmt::format("{}{} read {:.2f} GB/s", i ? ", " : "", r.measured[i].readers,
@@ -197,19 +197,21 @@ std::string describe(const readers_report& r) {
 /// The plan's, with the readers as they are now.
 std::vector<std::string> choices_of(const ground& on, const readers_report& readers) {
   std::vector<std::string> lines = on.plan.choices;
-  if (!lines.empty()) lines.back() = describe(readers);
+  if (!lines.empty()) lines.back() = describe(readers, on.sizes);
   return lines;
 }
 
 std::vector<memory_use> memory_of(const ground& on, const statistics& count, std::uint64_t most_slots) {
   std::vector<memory_use> uses;
   const geometry& sizes = on.sizes;
-  if (sizes.slots) uses.push_back({"slots", sizes.slots * sizes.slot_bytes, most_slots * sizes.slot_bytes});
+  if (sizes.slots)
+    uses.push_back({"slots", sizes.slots * sizes.slot_bytes, most_slots * sizes.slot_bytes, sizes.slots_cut_short});
   if (on.device().is_cuda() && sizes.images)
     uses.push_back({"images", sizes.images * sizes.image_bytes, count.images_in_use.value() * sizes.image_bytes});
   std::size_t row_bytes = 0;
   for (const std::size_t field : on.fields.batch) row_bytes += on.fields.device[field].row_bytes();
-  uses.push_back({"rings", sizes.ring_rows * row_bytes, count.ring_rows_in_use.value() * row_bytes});
+  uses.push_back(
+      {"rings", sizes.ring_rows * row_bytes, count.ring_rows_in_use.value() * row_bytes, sizes.ring_cut_short});
   return uses;
 }
 

@@ -76,6 +76,20 @@ BOOST_AUTO_TEST_CASE(more_processors_are_no_advice_where_readers_wait_for_one_ch
              "consumer waited 90 % of the time, 90 % for this");
 }
 
+BOOST_AUTO_TEST_CASE(a_larger_budget_is_advised_where_the_plan_would_take_it) {
+  pp::pipeline_report r;
+  r.seconds = r.consumer_wait_seconds = 1;
+  r.memory = {{"slots", 64, 64, true}, {"rings", 64, 64, false}};
+  r.consumer_waits = {{"waiting for a slot", 1, "slots"}};
+  BOOST_TEST(bottleneck_of(r).find("slots: all are in use; a larger budget would help; ") == 0u);
+  r.memory[0].cut_short = false;
+  BOOST_TEST(bottleneck_of(r).find("slots: all are in use; the consumer waited") == 0u);
+  r.consumer_waits = {{"waiting for free rows", 1, "consumer"}};
+  BOOST_TEST(bottleneck_of(r).find("rows that the consumer still holds; the consumer waited") == 0u);
+  r.memory[1].cut_short = true;
+  BOOST_TEST(bottleneck_of(r).find("rows that the consumer still holds; a larger budget would help; ") == 0u);
+}
+
 BOOST_AUTO_TEST_CASE(a_wait_that_is_no_stages_is_named_too) {
   pp::pipeline_report r;
   r.seconds = r.consumer_wait_seconds = 1;

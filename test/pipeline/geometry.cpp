@@ -151,6 +151,41 @@ BOOST_AUTO_TEST_CASE(as_many_readers_may_be_tried_as_memory_is_there_for) {
   BOOST_TEST(pp::plan_geometry(two_fields(), t, {}, {}).most_threads == 3u);
 }
 
+BOOST_AUTO_TEST_CASE(slots_beyond_any_memory_do_not_fit) {
+  pp::transport_task t = task(false, false);
+  t.wish = {.block_bytes = 1_MiB, .slots = std::size_t{1} << 56};  // times the bytes of a slot: a multiple of 2^64
+  BOOST_CHECK_THROW(pp::plan_geometry(two_fields(), t, {}, {}), gpu::budget_error);
+}
+
+BOOST_DATA_TEST_CASE(a_plan_knows_what_a_larger_budget_would_give_more_of, backends, host, pooled) {
+  const pp::transport_task t = task(host, pooled);
+  const std::size_t little = host && !pooled ? 16_MiB : 32_MiB;
+  const pp::geometry tight = pp::plan_geometry(two_fields(), t, {little, 16_MiB, 64_MiB}, {});
+  const pp::geometry ample = pp::plan_geometry(two_fields(), t, {4_GiB, 4_GiB, 64_MiB}, {});
+  const pp::geometry beyond = pp::plan_geometry(two_fields(), t, {8_GiB, 8_GiB, 64_MiB}, {});
+  BOOST_TEST(tight.ring_rows < ample.ring_rows);
+  BOOST_TEST(tight.ring_cut_short);
+  BOOST_TEST(beyond.ring_rows == ample.ring_rows);
+  BOOST_TEST(beyond.slots == ample.slots);
+  BOOST_TEST(!ample.ring_cut_short);
+  BOOST_TEST(!ample.slots_cut_short);
+  BOOST_TEST(!ample.readers_cut_short);
+}
+
+BOOST_AUTO_TEST_CASE(a_single_reader_has_its_reason) {
+  pp::transport_task t = task(true, false);  // a MiB for each reader, on 4 processors
+  const auto readers = [&](std::size_t host_bytes) {
+    return pp::choices_of(t, pp::plan_geometry(two_fields(), t, {.host_bytes = host_bytes}, {})).back();
+  };
+  BOOST_TEST(readers(64_MiB) == "4 readers of at most 8, on 4 processors: tried while running");
+  BOOST_TEST(readers(5_MiB) ==
+             "4 readers of at most 5, on 4 processors: the host budget has no room for more; tried while running");
+  BOOST_TEST(readers(1_MiB) == "1 reader: the host budget has no room for another");
+  t.processors = 1;
+  t.decodes = true;
+  BOOST_TEST(readers(64_MiB) == "1 reader: there is one processor");
+}
+
 BOOST_AUTO_TEST_CASE(slots_take_what_stays_in_the_last_level_cache) {
   pp::transport_task t = task(false, false);
   t.processors = 16;  // 12 readers: from 16 to 30 slots of 2 MiB and more

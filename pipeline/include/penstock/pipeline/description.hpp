@@ -49,6 +49,7 @@ inline batch_options batched(batch_options options) { return options; }
 /// For one of several processes that share the epochs: each gets its shard's rows, and all get the same number of
 /// batches, so that the last ones must be padded or dropped.
 inline shard_options sharded(shard_options options) { return options; }
+/// At most 65,536 readers and 2^24 slots: more throws std::invalid_argument where it becomes part of a description.
 inline transport_options transport(transport_options options) { return options; }
 /// Keeps what each block went through, for pipeline::write_trace().
 inline trace_options traced(trace_options options = {.bytes = std::size_t{8} << 20}) { return options; }
@@ -106,7 +107,7 @@ class opened {
   /// field, or it has more than 2^20 classes; io::error.
   order_price price(const std::string& class_field = {}) const;
 
-  /// Plans within what `taken` leaves of `limits`; throws gpu::budget_error with both. Pure but for measuring nothing.
+  /// Plans within what `taken` leaves of `limits`; throws gpu::budget_error with both. Allocates nothing.
   pipeline_plan plan(gpu::device d, const gpu::budget& limits, const gpu::ledger& taken = {}) const;
   /// The smallest plan there is, whatever the budget.
   pipeline_plan smallest_plan(gpu::device d) const;

@@ -72,9 +72,10 @@ struct device_stall_report {
 
 /// Memory that is used in turn: what was planned, and the most of it that was in use at once.
 struct memory_use {
-  std::string what{};  ///< "slots", "images", "ring"
+  std::string what{};  ///< "slots", "images", "rings"
   std::size_t planned_bytes = 0;
   std::size_t peak_bytes = 0;
+  bool cut_short = false;  ///< of slots and rings: with a larger budget the plan would have had more
 };
 
 /// What a pipeline did, and what it waited for.
