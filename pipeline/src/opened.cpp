@@ -2,6 +2,7 @@
 #include "pipeline_impl.hpp"
 #include "price_order.hpp"
 #include "supply_rows.hpp"
+#include "transport_sizes.hpp"
 
 #include <fmt/format.h>
 
@@ -13,16 +14,13 @@
 namespace penstock::pipeline {
 namespace {
 
-// Blocks that geometry chooses: as long as chunks where these are no longer than that, else at most so long.
-constexpr std::uint64_t most_chunk_block_bytes = 16 << 20, most_other_block_bytes = 2 << 20;
-
 io::read_resources resources(const io::row_reader& reader, std::size_t threads, std::size_t row_bytes,
                              const transport_options& wish) {
   // Two chunks more than reads at once: what one block cuts is there for the next. Chunks that are taller than any
   // block are cut by many blocks, but those that are read at a time lie close together.
   std::uint64_t cut = threads + 2;
   if (const std::uint64_t chunk_bytes = reader.cut_rows() * row_bytes; chunk_bytes > most_chunk_block_bytes) {
-    const std::uint64_t block_bytes = std::max<std::uint64_t>(wish.block_bytes, most_other_block_bytes);
+    const std::uint64_t block_bytes = std::max<std::uint64_t>(wish.block_bytes, largest_block_bytes);
     cut = std::min<std::uint64_t>(cut, (2 * threads + 6) * block_bytes / chunk_bytes + 2);
   }
   return {threads, reader.cut_bytes() * cut};

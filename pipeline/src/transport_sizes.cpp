@@ -8,9 +8,8 @@ namespace {
 
 using namespace penstock::literals;
 
-constexpr std::size_t most_chunk_block_bytes = 16_MiB;
 constexpr std::size_t most_waiting_readers = 64;  // deeper queues make no disk faster, and each reader has memory
-constexpr std::array block_bytes_device{2_MiB, 1_MiB, 512_KiB, 256_KiB, 128_KiB, 64_KiB, 16_KiB};
+constexpr std::array block_bytes_device{largest_block_bytes, 1_MiB, 512_KiB, 256_KiB, 128_KiB, 64_KiB, 16_KiB};
 // Slots that stay in the last-level cache are copied faster: measured on an H100 machine with 16 cores and a cache of
 // 105 MiB, 64 MiB of slots carry 42 to 44 GB/s where 256 MiB carry 34.
 constexpr std::size_t most_slots_bytes = 64_MiB, least_slots_bytes = 16_MiB;

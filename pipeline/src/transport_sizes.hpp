@@ -9,6 +9,9 @@ namespace penstock::pipeline {
 
 // What is worth trying for a transport, before anything is known of what fits the budgets. Pure.
 
+/// Bytes of the largest block that is chosen: as long as a chunk where that is no larger, and else at most so large.
+inline constexpr std::size_t most_chunk_block_bytes = std::size_t{16} << 20, largest_block_bytes = std::size_t{2} << 20;
+
 /// Rows of a block, the best first: near what copies fast, and where chunks or runs end.
 std::vector<std::size_t> block_sizes(const wiring& w, const transport_task& task);
 /// What slots take together at best: the better part of the last-level cache.
