@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace penstock::pipeline {
 
@@ -19,9 +20,19 @@ batch_lease::batch_lease(std::shared_ptr<const ground> on, std::shared_ptr<epoch
       count_(count),
       trace_(trace),
       stream_(stream),
-      while_waiting_(std::move(while_waiting)),
+      while_waiting_(told_apart(std::move(while_waiting))),
       began_(clock::now()),
       lent_(on_->parts->batch.held + 1) {}
+
+/// What a user's function throws is no failure of the run, whatever it is: user_at_work_ stays set then.
+std::function<void()> batch_lease::told_apart(std::function<void()> of_user) {
+  if (!of_user) return {};
+  return [this, of_user = std::move(of_user)] {
+    user_at_work_ = true;
+    of_user();
+    user_at_work_ = false;
+  };
+}
 
 batch batch_lease::next() {
   const std::size_t batch_rows = on_->parts->batch.rows;
@@ -80,10 +91,12 @@ void batch_lease::refuse_too_many() const {
 void batch_lease::wait_for_rows(const schedule::batch_place& place, std::uint64_t first_row) {
   const auto start = clock::now();
   bool late = false;
+  user_at_work_ = false;
   try {
     const gpu::range profiled("wait for rows");
     late = run_->between.wait_for_rows(stream_, first_row + place.rows, count_.stall, while_waiting_);
   } catch (const gpu::error&) {
+    if (user_at_work_) throw;
     // The stream may not wait for rows that are counted as there: the run is over.
     const std::exception_ptr failure = located(place, std::current_exception());
     run_->between.fail(failure);
@@ -142,6 +155,10 @@ std::size_t batch_lease::held() const {
 double batch_lease::seconds() const { return seconds_since(began_); }
 
 void batch_lease::used_on(std::uint64_t ticket, gpu::stream_ref other) {
+  // On the host nothing would wait for a CUDA stream, and another device's cannot be marked when the rows come back.
+  if (other.device() != stream_.device())
+    throw std::invalid_argument(
+        fmt::format("the consumer's stream is on {}, the batch on {}", other.device().name(), stream_.device().name()));
   const std::lock_guard lock(mutex_);
   if (over_) {
     const schedule::batch_place place = run_->plan.batch(ticket);

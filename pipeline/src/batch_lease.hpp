@@ -53,6 +53,7 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   void check_that_it_may_lend() const;
   [[noreturn]] void refuse_what_is_gone() const;
   [[noreturn]] void refuse_too_many() const;
+  std::function<void()> told_apart(std::function<void()> of_user);
   void wait_for_rows(const schedule::batch_place& place, std::uint64_t first_row);
   void mark_late(const std::vector<gpu::stream_ref>& others);
   void give_back_in_order();
@@ -66,6 +67,7 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   trace_log* const trace_;
   gpu::stream_ref stream_;
   const std::function<void()> while_waiting_;
+  bool user_at_work_ = false;  ///< in while_waiting_, or it threw
   const clock::time_point began_;
 
   mutable std::mutex mutex_;  ///< batches may be released on other threads

@@ -1,7 +1,5 @@
 #include <penstock/pipeline/dlpack.hpp>
 
-#include <fmt/format.h>
-
 #include <cstddef>
 #include <stdexcept>
 #include <utility>
@@ -103,9 +101,6 @@ const batch& shared_batch::rows() const {
 }
 
 void shared_batch::used_on(gpu::stream_ref other) const {
-  if (other.device() != rows().stream().device())
-    throw std::invalid_argument(fmt::format("the consumer's stream is on {}, the batch on {}", other.device().name(),
-                                            rows().stream().device().name()));
   if (other != rows().stream()) rows_->used_on(other);
 }
 

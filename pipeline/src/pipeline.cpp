@@ -36,19 +36,13 @@ void pipeline::impl::end_run() {
 void pipeline::impl::end_run_if_possible() noexcept {
   try {
     end_run();
-  } catch (const gpu::error&) {
+  } catch (const std::exception&) {
   }
 }
 
 std::shared_ptr<batch_lease> pipeline::impl::begin_run(std::uint64_t first, std::uint64_t epochs,
                                                        const consume_options& options) {
-  if (lease && lease->held() > 0)
-    throw error(
-        fmt::format("{} batches of the run before are still held; release them before the next run", lease->held()),
-        {"consumer", 0, 0, 0, {}});
-  end_run();
-  if (lease)
-    for (const gpu::event& late : lease->take_late()) hands->wait_for(late);
+  // What cannot begin leaves the run in hand alone.
   const gpu::stream_ref stream = options.stream.value_or(hands->consumer_stream());
   if (stream.device() != on->device())
     throw std::invalid_argument(
@@ -57,6 +51,13 @@ std::shared_ptr<batch_lease> pipeline::impl::begin_run(std::uint64_t first, std:
   const schedule what(on->rows,
                       {on->sizes.block_rows, batches.rows, on->sizes.ring_rows, batches.last, on->sizes.piece_rows},
                       first, epochs, options.first_batch);
+  if (lease && lease->held() > 0)
+    throw error(
+        fmt::format("{} batches of the run before are still held; release them before the next run", lease->held()),
+        {"consumer", 0, 0, 0, {}});
+  end_run();
+  if (lease)
+    for (const gpu::event& late : lease->take_late()) hands->wait_for(late);
   auto next = std::make_shared<epoch_run>(*on, what, help);
   lease = std::make_shared<batch_lease>(on, next, count, trace.get(), stream, options.while_waiting);
   running = true;

@@ -1,6 +1,9 @@
 #include "schedule.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <stdexcept>
 
 namespace penstock::pipeline {
 namespace {
@@ -16,7 +19,10 @@ schedule::schedule(const order& rows, const sizes& how, std::uint64_t first_epoc
     : order_(&rows), sizes_(how), pooled_(rows.is_pooled()), first_epoch_(first_epoch) {
   epoch_batches_ = batches_per_epoch(rows, how.batch_rows, how.last);
   epoch_rows_ = std::min(rows.rows(), epoch_batches_ * how.batch_rows);
-  skipped_batches_ = std::min(first_batch, epoch_batches_);
+  if (first_batch > epoch_batches_)
+    throw std::invalid_argument(
+        fmt::format("a run cannot begin at batch {}: an epoch has {}", first_batch, epoch_batches_));
+  skipped_batches_ = first_batch;
   start_ = skipped_batches_ * how.batch_rows;
   const std::uint64_t span = std::max<std::uint64_t>(epoch_batches_ * how.batch_rows, 1);
   epochs = std::min(epochs, std::max<std::uint64_t>(most_rows_of_a_run / span, 1));

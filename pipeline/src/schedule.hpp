@@ -42,6 +42,7 @@ class schedule {
     std::uint64_t piece_rows = 0;  ///< of a piece that is drawn from a pool, at most; as block_rows where that is more
   };
 
+  /// Throws std::invalid_argument for a first batch beyond the end of the epoch.
   schedule(const order& rows, const sizes& how, std::uint64_t first_epoch, std::uint64_t epochs,
            std::uint64_t first_batch);
 

@@ -6,6 +6,7 @@
 #include <penstock/gpu/memory.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <deque>
 
@@ -164,6 +165,22 @@ BOOST_DATA_TEST_CASE(a_batch_can_be_used_on_another_stream, every_device, name) 
   }
   other.synchronize();
   for (std::size_t i = 0; i < labels.size(); ++i) BOOST_REQUIRE_EQUAL(labels[i], static_cast<std::int32_t>(i));
+}
+
+BOOST_DATA_TEST_CASE(a_stream_of_another_device_is_refused_and_the_run_goes_on, every_device, name) {
+  const small_file file(1000, 64);
+  auto pipeline = (pp::read(file.plain()) | pp::batched({.rows = 64})).build(gpu::device::parse(name), small);
+  const gpu::stream_ref elsewhere(std::bit_cast<gpu::device>(7), nullptr);  // cuda:7, which need not be there
+  const auto names_both = [&](const std::invalid_argument& e) {
+    return std::string(e.what()).find("stream is on cuda:7, the batch on " + std::string(name)) != std::string::npos;
+  };
+  std::vector<std::uint64_t> rows;
+  for (pp::batch& batch : pipeline.epochs(0, 1)) {
+    penstock::test::check(batch, rows);
+    BOOST_CHECK_EXCEPTION(batch.used_on(elsewhere), std::invalid_argument, names_both);
+  }
+  BOOST_TEST(rows.size() == 1000u);
+  BOOST_TEST(penstock::test::consume(pipeline, 1, 1).size() == 1000u);
 }
 
 BOOST_DATA_TEST_CASE(rows_that_were_given_back_are_poisoned_on_request, every_device, name) {

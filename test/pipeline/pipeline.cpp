@@ -8,6 +8,7 @@
 #include <boost/test/data/test_case.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <latch>
 #include <numeric>
 #include <stdexcept>
@@ -112,6 +113,21 @@ BOOST_DATA_TEST_CASE(a_run_that_starts_at_any_batch_gives_the_rows_of_one_that_w
   }
 }
 
+BOOST_DATA_TEST_CASE(a_run_that_cannot_begin_leaves_the_one_in_hand_alone, every_device, name) {
+  const small_file file(700, 64);
+  auto pipeline = (pp::read(file.plain()) | pp::batched({.rows = 32})).build(gpu::device::parse(name), small);
+  auto range = pipeline.epochs(0, 1);
+  std::vector<std::uint64_t> rows;
+  penstock::test::check(range.next(), rows);
+  const gpu::stream_ref elsewhere(std::bit_cast<gpu::device>(7), nullptr);  // cuda:7, which need not be there
+  BOOST_CHECK_THROW(pipeline.epochs(1, 1, {.stream = elsewhere}), std::invalid_argument);
+  BOOST_CHECK_EXCEPTION(pipeline.epochs(1, 1, {.first_batch = 23}), std::invalid_argument, [](const auto& e) {
+    return std::string(e.what()) == "a run cannot begin at batch 23: an epoch has 22";
+  });
+  for (pp::batch next = range.next(); next; next = range.next()) penstock::test::check(next, rows);
+  BOOST_TEST(rows == counted(700));
+}
+
 BOOST_DATA_TEST_CASE(push_gives_what_pull_gives, every_device, name) {
   const small_file file(1000, 64);
   auto pipeline = (pp::read(file.all(), pp::shuffled{.seed = 1}) | pp::batched({.rows = 30}))
@@ -137,11 +153,14 @@ BOOST_AUTO_TEST_CASE(fields_with_different_row_counts_are_refused_with_both_coun
   });
 }
 
-BOOST_AUTO_TEST_CASE(more_readers_than_could_help_are_refused) {
+BOOST_AUTO_TEST_CASE(more_readers_or_slots_than_could_help_are_refused) {
   const small_file file(100, 64);
   BOOST_CHECK_EXCEPTION(
       pp::read(file.plain()) | pp::transport({.threads = std::size_t{1} << 63}), std::invalid_argument,
       [](const auto& e) { return std::string(e.what()).find("at most 65536 blocks") != std::string::npos; });
+  BOOST_CHECK_EXCEPTION(
+      pp::read(file.plain()) | pp::transport({.slots = std::size_t{1} << 56}), std::invalid_argument,
+      [](const auto& e) { return std::string(e.what()).find("at most 16777216 blocks") != std::string::npos; });
 }
 
 BOOST_AUTO_TEST_CASE(a_budget_too_small_is_refused_before_anything_is_allocated) {
@@ -178,13 +197,17 @@ BOOST_AUTO_TEST_CASE(who_waits_for_a_batch_can_look_up_and_leave) {
   int calls = 0;
   const auto look_up = [&] {
     if (++calls == 2) throw std::runtime_error("interrupted");
-    if (calls == 3) go.count_down();
+    if (calls == 3) throw gpu::error("of the caller's own");
+    if (calls == 4) go.count_down();
   };
   auto range = pipeline.epochs(0, 1, {.while_waiting = look_up});
   BOOST_CHECK_THROW(range.next(), std::runtime_error);
+  BOOST_CHECK_EXCEPTION(range.next(), gpu::error,
+                        [](const auto& e) { return std::string(e.what()) == "of the caller's own"; });
   BOOST_TEST(range.next().index() == 0u);  // the run went on
   BOOST_TEST(range.next().index() == 1u);
-  BOOST_TEST(calls == 3);
+  BOOST_TEST(calls == 4);
+  BOOST_TEST(pipeline.report().failures == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(the_report_knows_the_time_of_a_run_in_progress) {

@@ -47,7 +47,7 @@ class batch {
   std::size_t rows() const noexcept { return rows_; }
   /// Rows of the source; the rest are zeros.
   std::size_t valid_rows() const noexcept { return valid_rows_; }
-  /// rows() bytes on the device: 1 for a valid row, 0 for padding.
+  /// rows() bytes on the device: 1 for a valid row, 0 for padding. Null where batches are not padded (last_batch::pad).
   const std::uint8_t* mask() const noexcept { return mask_; }
   /// The field that says which rows are intact, where the source leaves damaged ones out (damage_options); empty where
   /// it does not.
@@ -69,7 +69,7 @@ class batch {
   std::vector<row_identity> row_identities(std::string_view field) const;
 
   /// Says that `other` uses the rows too: it waits for them now, and the rows return only when its work issued until
-  /// the release is done.
+  /// the release is done. Throws std::invalid_argument for a stream of another device.
   void used_on(gpu::stream_ref other);
   /// Gives the rows back now.
   void release();

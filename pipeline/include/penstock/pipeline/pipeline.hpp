@@ -26,7 +26,7 @@ struct consume_options {
   std::optional<gpu::stream_ref> stream{};
   /// Ends the run: pull and push throw pipeline::stopped at the next batch.
   std::stop_token stop{};
-  /// Starts the first epoch at this batch, as if the ones before had been consumed.
+  /// Starts the first epoch at this batch, as if the ones before had been consumed; at batches_per_epoch(), after it.
   std::uint64_t first_batch = 0;
   /// Called about ten times a second on the thread that waits for a batch, so that a program can look at signals. What
   /// it throws ends the wait and reaches the caller; the run goes on, and the next call waits for the same batch.
@@ -61,6 +61,9 @@ class pipeline {
 
   /// Batches of the epochs [first, first + count), one epoch after another without a gap. Starting a run ends the one
   /// before. Errors reach the loop as exceptions; the run is over then, and the next one starts afresh.
+  ///
+  /// A run that cannot begin leaves the one before alone: throws pipeline::error while a batch of that one is held, and
+  /// std::invalid_argument for a stream of another device, or a first_batch beyond the epoch.
   epoch_range epochs(std::uint64_t first, std::uint64_t count, consume_options options = {});
   /// The same batches, given to `consumer` on the caller's thread. What it throws ends the run and reaches the caller
   /// as is.
