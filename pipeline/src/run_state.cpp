@@ -26,13 +26,20 @@ void mix_in(std::uint64_t& mixed, std::string_view text) {
   for (const char c : text) mix_in(mixed, static_cast<unsigned char>(c));
 }
 
-/// Tells apart what a field reads: names of files (not where they lie), datasets, their rows, type and shape.
+/// Tells apart what a field reads: names of files (not where they lie), datasets, the parts of them, their rows, type
+/// and shape.
 std::string identity(const io::row_reader& reader) {
   std::uint64_t mixed = version;
   for (const io::row_reader::segment& part : reader.segments()) {
     mix_in(mixed, part.where.file.filename().string());
     mix_in(mixed, part.where.dataset);
     mix_in(mixed, part.rows);
+    if (part.where.row_axis != 0) mix_in(mixed, part.where.row_axis);
+    for (const io::axis_range& some : part.where.region) {
+      mix_in(mixed, some.axis);
+      mix_in(mixed, some.first);
+      mix_in(mixed, some.count);
+    }
   }
   mix_in(mixed, name_of(reader.element().element));
   for (const std::uint64_t extent : reader.row_shape()) mix_in(mixed, extent);

@@ -3,6 +3,8 @@
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 
+#include <unistd.h>
+
 #include <algorithm>
 
 namespace pp = penstock::pipeline;
@@ -124,6 +126,29 @@ BOOST_AUTO_TEST_CASE(a_state_of_another_run_is_refused_with_both_sides) {
   fails_with(pipeline, "{\"epoch\": 1}", "not the state of a run");
   fails_with(pipeline, state.substr(0, state.size() / 2), "not the state of a run");
   fails_with(pipeline, R"({"penstock_state": 2, "place": [0, 3]})", "has format 2, and this version of Penstock reads");
+}
+
+// States outlive versions: how the source is told in them (by SplitMix64, computed in Python here) stays.
+BOOST_AUTO_TEST_CASE(a_whole_dataset_is_told_as_ever) {
+  const small_file file(3);
+  const auto folder = std::filesystem::temp_directory_path() / ("penstock-told-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  std::filesystem::copy_file(file.path(), folder / "plain.h5");
+  const auto wide = penstock::io::datasets((folder / "plain.h5").string(), "/wide");
+  const auto state = pp::read(pp::source{}.field("wide", wide)).build(gpu::device::host(), small).state({0, 0});
+  BOOST_TEST(state.find(R"("fields":{"wide":"9896af531a8787da"})") != std::string::npos, state);
+  std::filesystem::remove_all(folder);
+}
+
+BOOST_AUTO_TEST_CASE(a_state_of_another_part_of_the_same_dataset_is_refused) {
+  const small_file file(3);  // its images are 3 x 4: counted along the first axis or the second, there are 3 rows of it
+  const auto build = [&](std::size_t row_axis, std::vector<penstock::io::axis_range> region) {
+    const penstock::io::location part{file.path(), "/image", row_axis, std::move(region)};
+    return pp::read(pp::source{}.field("image", {part})).build(gpu::device::host(), small);
+  };
+  fails_with(build(1, {}), build(0, {}).state({0, 0}), "its fields is");
+  fails_with(build(0, {{1, 1, 2}}), build(0, {{1, 0, 2}}).state({0, 0}), "its fields is");
+  BOOST_TEST((build(1, {{2, 0, 2}}).resume_at(build(1, {{2, 0, 2}}).state({1, 0})) == pp::run_position{1, 0}));
 }
 
 BOOST_AUTO_TEST_CASE(a_state_that_stands_where_no_run_comes_is_refused) {
