@@ -6,6 +6,8 @@
 #include <exception>
 #include <iostream>
 #include <memory>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 namespace ps = penstock;
@@ -41,6 +43,8 @@ void stream_to_kernel(const char* file, const char* dataset, ps::gpu::device dev
     const auto x = batch.view("x");
     add_values<<<64, 256, 0, batch.stream().native()>>>(batch.field<float>("x"),
                                                         batch.rows() * x.row_bytes / sizeof(float), sum);
+    if (const cudaError_t failure = cudaGetLastError(); failure != cudaSuccess)
+      throw std::runtime_error(std::string("the kernel could not be launched: ") + cudaGetErrorString(failure));
   }
   ps::gpu::copy(stream, result, sum, sizeof(double));
   stream.synchronize();

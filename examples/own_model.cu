@@ -10,6 +10,8 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <stdexcept>
+#include <string>
 
 namespace ps = penstock;
 using namespace ps::literals;
@@ -27,7 +29,12 @@ __global__ void each(std::size_t count, F f) {
 template <class F>
 void for_each([[maybe_unused]] ps::gpu::stream_ref stream, std::size_t count, F f) {
 #ifdef __CUDACC__
-  if (stream.device().is_cuda()) return each<<<64, 128, 0, stream.native()>>>(count, f);
+  if (stream.device().is_cuda()) {
+    each<<<64, 128, 0, stream.native()>>>(count, f);
+    if (const cudaError_t failure = cudaGetLastError(); failure != cudaSuccess)
+      throw std::runtime_error(std::string("a kernel could not be launched: ") + cudaGetErrorString(failure));
+    return;
+  }
 #endif
   for (std::size_t i = 0; i < count; ++i) f(i);
 }
