@@ -23,7 +23,6 @@ class damage_log {
  public:
   explicit damage_log(damage_options options) : options_(std::move(options)), count_at_(options_.limit_rows) {}
 
-  const damage_options& options() const noexcept { return options_; }
   /// As row_reader::read, but rows that are damaged become zeros and are appended to `skipped`. Throws io::error for
   /// what is no damage (memory, too many open files), and penstock::error beyond the limit.
   void read(const std::string& field, const io::row_reader& reader, extent rows, std::span<std::byte> out,

@@ -23,8 +23,7 @@ class stage_account {
     double waiting_seconds = 0;      ///< of blocks in front of the stage, summed over blocks
     double seconds = 0;              ///< of the runs
     std::uint64_t most_waiting = 0;  ///< blocks in front of the stage at once
-    std::uint64_t most_at_work = 0;
-    std::size_t workers = 0;  ///< as many as now
+    std::size_t workers = 0;         ///< as many as now
   };
 
   /// `workers`: blocks that can be worked on at once.
@@ -57,9 +56,8 @@ class stage_account {
     waiting_ -= static_cast<std::int64_t>(blocks);
     sums_.blocks += blocks;
   }
-  /// A worker begins: with a block that waited until now (start), or with one that was taken before.
+  /// A worker begins with a block that waited until now.
   void start(clock::time_point now) { change(now, -1, 1); }
-  void begin(clock::time_point now) { change(now, 0, 1); }
   /// A worker ends. `blocks`: those that are finished with it.
   void end(clock::time_point now, std::uint64_t bytes, std::uint64_t blocks = 1) {
     const std::lock_guard lock(mutex_);
@@ -84,7 +82,6 @@ class stage_account {
     waiting_ += waiting;
     at_work_ += at_work;
     sums_.most_waiting = std::max(sums_.most_waiting, static_cast<std::uint64_t>(std::max<std::int64_t>(waiting_, 0)));
-    sums_.most_at_work = std::max(sums_.most_at_work, static_cast<std::uint64_t>(std::max<std::int64_t>(at_work_, 0)));
   }
 
   void advance(clock::time_point now) {

@@ -30,8 +30,6 @@ const char* name_of(trace_log::track where) {
 
 }  // namespace
 
-std::size_t trace_log::bytes_for(std::size_t bytes) noexcept { return bytes / sizeof(record) * sizeof(record); }
-
 trace_log::trace_log(std::size_t bytes)
     : capacity_(bytes / sizeof(record)), records_(std::make_unique<record[]>(capacity_)) {}
 

@@ -27,9 +27,6 @@ class trace_log {
 
   explicit trace_log(std::size_t bytes);
 
-  /// Bytes for `bytes` wished: whole spans.
-  static std::size_t bytes_for(std::size_t bytes) noexcept;
-
   void add(track where, const span& what) noexcept;
   std::uint64_t dropped() const noexcept;
 

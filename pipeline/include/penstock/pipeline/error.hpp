@@ -12,7 +12,8 @@ namespace penstock::pipeline {
 /// kept: std::rethrow_exception(e.cause()). what() names stage, rows, file and dataset, and holds the cause's sentence.
 class error : public penstock::error {
  public:
-  /// Position range [first, first + count) of the epoch's reading order.
+  /// Positions [first, first + count) of the epoch: in the order of reading (order::reading_row) where a block is at
+  /// work, in that of the batches (order::row) where its rows come out.
   struct place {
     std::string stage{};  ///< "read", "augment" (a transform's name), "copy", "consumer"
     std::uint64_t epoch = 0;

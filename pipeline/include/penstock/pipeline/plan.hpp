@@ -23,7 +23,7 @@ struct transport_options {
 
 /// A trace: spans of what every thread did, kept in memory and written when asked (pipeline::write_trace).
 struct trace_options {
-  std::size_t bytes = 0;  ///< of host memory, in the plan; about 80 for each span. 0: no trace, at no cost
+  std::size_t bytes = 0;  ///< of host memory, in the plan; 56 for each span. 0: no trace, at no cost
 };
 
 /// What was chosen, before anything is allocated.

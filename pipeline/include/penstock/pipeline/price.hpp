@@ -24,8 +24,8 @@ struct order_price {
   std::optional<double> mixing{};
 };
 
-/// A line for people: "holds a pool of 128.0 MiB; reads each byte 1.0 times; mixes classes to 0.97 of a uniform
-/// shuffle".
+/// A line for people: "holds a pool of 128 MiB; each byte is read 1.00 times; a batch mixes classes to 0.970 of a
+/// uniform shuffle".
 std::string to_text(const order_price& price);
 
 /// The class of a row that does not take part.

@@ -67,8 +67,8 @@ class selection {
 };
 
 /// Rows for which `keep` holds of the value of `field`, a field of the source with one number in each row, as it is
-/// stored (before scale and shift), as float64. `keep` is called once for each row, in order, on the thread that opens
-/// the source. Throws std::invalid_argument where it is empty.
+/// read (unpacked where field_options::netcdf says so, before scale and shift), as float64. `keep` is called once for
+/// each row, in order, on the thread that opens the source. Throws std::invalid_argument where it is empty.
 selection where(std::string field, std::function<bool(double)> keep);
 /// The two parts of a split: every row is in one of them. Throw std::invalid_argument for a probability that is none.
 selection training_part(split how);
