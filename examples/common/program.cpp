@@ -57,13 +57,17 @@ void check_folder(const char* option, const std::string& file, const std::filesy
   std::error_code none;
   if (std::filesystem::exists(file, none) && !std::filesystem::is_regular_file(file, none)) return;
   const std::string probe = fmt::format("{}.partial-{}", file, ::getpid());
+  // A signal that ends the program waits until the probe is gone.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   const int descriptor = ::open(probe.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-  if (descriptor < 0 && errno != EEXIST)
+  const int code = descriptor < 0 ? errno : 0;
+  if (descriptor >= 0) ::close(descriptor), ::unlink(probe.c_str());
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (code != 0 && code != EEXIST)
     throw std::runtime_error(fmt::format("{} {}: files cannot be made in {} ({}); name another folder", option, file,
-                                         folder.string(), std::strerror(errno)));
-  if (descriptor < 0) return;
-  ::close(descriptor);
-  ::unlink(probe.c_str());
+                                         folder.string(), std::strerror(code)));
 }
 
 /// The next files and pipes would get the numbers of those that are closed, and what is printed would go into them.
