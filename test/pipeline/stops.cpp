@@ -146,7 +146,8 @@ BOOST_AUTO_TEST_CASE(who_stops_does_not_wait_for_blocks_of_many_reads) {
   BOOST_REQUIRE(pipeline.plan().block_rows > 300u);
   reads->left = 100;
   BOOST_CHECK_THROW(penstock::test::consume(pipeline, 0, 1, {.stop = reads->stop.get_token()}), pp::stopped);
-  BOOST_TEST(reads->after <= 4);  // what both readers had begun
+  // What readers began until they heard of it; a block would be hundreds.
+  BOOST_TEST(reads->after < 75);
   reads->left = -1;
   BOOST_TEST(penstock::test::consume(pipeline, 0, 1).size() == 4000u);
 }
