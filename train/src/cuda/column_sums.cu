@@ -13,9 +13,11 @@ namespace {
 constexpr unsigned warp = 32;
 constexpr unsigned tile_columns = 32;
 constexpr unsigned tile_threads = 8;  // down the rows
-// Where one block takes all rows: narrow, so that there are many blocks, of many threads down the rows.
-constexpr unsigned narrow_columns = 8;
-constexpr unsigned narrow_threads = 512;
+// Where one block takes all rows: narrow, so that there are many blocks, of many threads down the rows. Single values
+// need neighbours to fill a sector of memory.
+template <unsigned Width>
+constexpr unsigned narrow_columns = Width == 1 ? 16 : 8;
+constexpr unsigned narrow_threads = 256;
 constexpr unsigned narrow_depth = 4;  // rows whose loads a thread has in flight at once
 
 /// The gradient through the activation.
@@ -58,11 +60,12 @@ template <unsigned Width, class F, class S, class T>
 __global__ void activation_gradient_at_once_kernel(F f, std::size_t rows, std::size_t columns, const S* y, S* dy,
                                                    T* column_sums, bool accumulate) {
   using unit = values<S, Width>;
-  constexpr unsigned across = narrow_columns / Width, down = narrow_threads / across, warps = narrow_threads / warp;
+  constexpr unsigned tile = narrow_columns<Width>, across = tile / Width, down = narrow_threads / across;
+  constexpr unsigned warps = narrow_threads / warp;
   constexpr bool changes = !std::is_same_v<F, identity_activation>;
-  __shared__ T sums[warps][narrow_columns];
+  __shared__ T sums[warps][tile];
   const unsigned row = threadIdx.x / across, first_column = threadIdx.x % across * Width;
-  const std::size_t j = std::size_t{blockIdx.x} * narrow_columns + first_column, units = columns / Width;
+  const std::size_t j = std::size_t{blockIdx.x} * tile + first_column, units = columns / Width;
   const unit* const outputs = reinterpret_cast<const unit*>(y + j);
   unit* const gradients = reinterpret_cast<unit*>(dy + j);
   T sum[Width] = {};
@@ -90,8 +93,8 @@ __global__ void activation_gradient_at_once_kernel(F f, std::size_t rows, std::s
   const unsigned lane = threadIdx.x % warp, column = add_lanes<Width, across>(sum, lane);
   if (lane % (warp / Width) < across) sums[threadIdx.x / warp][first_column + column] = sum[0];
   __syncthreads();
-  const std::size_t mine = std::size_t{blockIdx.x} * narrow_columns + threadIdx.x;
-  if (threadIdx.x >= narrow_columns || mine >= columns) return;
+  const std::size_t mine = std::size_t{blockIdx.x} * tile + threadIdx.x;
+  if (threadIdx.x >= tile || mine >= columns) return;
   T total = accumulate ? column_sums[mine] : T(0);
   for (unsigned n = 0; n < warps; ++n) total += sums[n][threadIdx.x];
   column_sums[mine] = total;
@@ -134,8 +137,9 @@ void activation_gradient(cudaStream_t stream, activation kind, std::size_t rows,
                          T* bias_gradient, bool accumulate, T* partial) {
   if (rows <= column_sum_rows_at_once) {
     constexpr unsigned wide = 16 / sizeof(S);
-    const auto blocks = static_cast<unsigned>((columns + narrow_columns - 1) / narrow_columns);
     const bool is_wide = columns % wide == 0 && is_aligned(y, 16) && is_aligned(dy, 16);
+    const unsigned tile = is_wide ? narrow_columns<wide> : narrow_columns<1>;
+    const auto blocks = static_cast<unsigned>((columns + tile - 1) / tile);
     visit_activation(kind, [&](auto f) {
       const auto kernel = is_wide ? &activation_gradient_at_once_kernel<wide, decltype(f), S, T>
                                   : &activation_gradient_at_once_kernel<1, decltype(f), S, T>;
