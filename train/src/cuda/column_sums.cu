@@ -14,10 +14,11 @@ constexpr unsigned warp = 32;
 constexpr unsigned tile_columns = 32;
 constexpr unsigned tile_threads = 8;  // down the rows
 // Where one block takes all rows: narrow, so that there are many blocks, of many threads down the rows. Single values
-// need neighbours to fill a sector of memory.
+// need neighbours to fill a sector of memory, and more threads.
 template <unsigned Width>
 constexpr unsigned narrow_columns = Width == 1 ? 16 : 8;
-constexpr unsigned narrow_threads = 256;
+template <unsigned Width>
+constexpr unsigned narrow_threads = Width == 1 ? 1024 : 256;
 constexpr unsigned narrow_depth = 4;  // rows whose loads a thread has in flight at once
 
 /// The gradient through the activation.
@@ -57,11 +58,12 @@ __device__ unsigned add_lanes(T (&sum)[Width], unsigned lane) {
 /// Gradients through the activation, and the sums of each column, at once. A thread takes `Width` neighbours, one load,
 /// of some rows.
 template <unsigned Width, class F, class S, class T>
-__global__ void activation_gradient_at_once_kernel(F f, std::size_t rows, std::size_t columns, const S* y, S* dy,
-                                                   T* column_sums, bool accumulate) {
+__global__ void __launch_bounds__(narrow_threads<Width>)
+    activation_gradient_at_once_kernel(F f, std::size_t rows, std::size_t columns, const S* y, S* dy, T* column_sums,
+                                       bool accumulate) {
   using unit = values<S, Width>;
-  constexpr unsigned tile = narrow_columns<Width>, across = tile / Width, down = narrow_threads / across;
-  constexpr unsigned warps = narrow_threads / warp;
+  constexpr unsigned threads = narrow_threads<Width>, warps = threads / warp;
+  constexpr unsigned tile = narrow_columns<Width>, across = tile / Width, down = threads / across;
   constexpr bool changes = !std::is_same_v<F, identity_activation>;
   __shared__ T sums[warps][tile];
   const unsigned row = threadIdx.x / across, first_column = threadIdx.x % across * Width;
@@ -143,7 +145,8 @@ void activation_gradient(cudaStream_t stream, activation kind, std::size_t rows,
     visit_activation(kind, [&](auto f) {
       const auto kernel = is_wide ? &activation_gradient_at_once_kernel<wide, decltype(f), S, T>
                                   : &activation_gradient_at_once_kernel<1, decltype(f), S, T>;
-      kernel<<<blocks, narrow_threads, 0, stream>>>(f, rows, columns, y, dy, bias_gradient, accumulate);
+      kernel<<<blocks, is_wide ? narrow_threads<wide> : narrow_threads<1>, 0, stream>>>(f, rows, columns, y, dy,
+                                                                                        bias_gradient, accumulate);
     });
     return check(cudaGetLastError(), "launching the gradient of an activation");
   }
