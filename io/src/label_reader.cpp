@@ -1,5 +1,7 @@
 #include "label_reader.hpp"
 
+#include "read_driver.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,8 +56,10 @@ void label_reader::read_texts(hid_t dataset, hid_t memory) {
               "its rows cannot be selected");
     }
     texts piece(memory, here.native(), values);
+    take_driver_error();
     checked(H5Dread(dataset, memory, here.native(), there.native(), H5P_DEFAULT, piece.all().data()),
             "libhdf5 cannot read its texts");
+    refuse_unopened_sources();
     for (const char* text : piece.all()) add(text != nullptr ? text : "");
   }
 }

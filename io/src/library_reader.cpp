@@ -58,6 +58,7 @@ void library_read(hid_t dataset, const dataset_description& d, const box& part, 
   const auto read = [&](hid_t here, hid_t there) {
     take_driver_error();
     if (H5Dread(dataset, d.value.memory.native(), here, there, H5P_DEFAULT, out) < 0) read_failed(d);
+    refuse_unopened_sources();
   };
   if (d.rank == 0) {
     read(H5S_ALL, H5S_ALL);

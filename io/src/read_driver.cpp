@@ -1,12 +1,15 @@
 #include "read_driver.hpp"
 
 #include "driver_file.hpp"
+#include "failure.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -144,6 +147,12 @@ property_id read_only_access(const fault_seam& faults) {
 }
 
 int take_driver_error() noexcept { return std::exchange(driver_error(), 0); }
+
+void refuse_unopened_sources() {
+  const int system = take_driver_error();
+  if (system == EMFILE || system == ENFILE || system == ENOMEM)
+    throw failure(fmt::format("libhdf5 cannot open a file of its sources: {}", std::strerror(system)), system);
+}
 
 std::uint64_t raw_reads_by_library() noexcept { return raw_reads().load(std::memory_order_relaxed); }
 

@@ -27,6 +27,10 @@ std::uint64_t raw_reads_by_library() noexcept;
 /// that did not open; 0 after that.
 int take_driver_error() noexcept;
 
+/// After a read that libhdf5 calls a success: throws failure where a file did not open since take_driver_error() for
+/// want of descriptors or memory. Of virtual datasets libhdf5 gives fill values for such sources.
+void refuse_unopened_sources();
+
 /// Notes where libhdf5 reads raw data of a file that was opened with read_only_access, and skips the transfer: then
 /// H5Dread_chunk is a lookup of a chunk's address, and unlike H5Dget_chunk_info of HDF5 1.10 one that does not scan.
 /// Every call needs the library guard, from the constructor to the destructor.

@@ -1,5 +1,7 @@
 #include "staged_reader.hpp"
 
+#include "read_driver.hpp"
+
 #include <algorithm>
 
 namespace penstock::io {
@@ -12,8 +14,10 @@ staged_reader::staged_reader(read_world& world, hid_t dataset, const dataset_des
   if (values_.empty()) return;
   const stopwatch watch(world.count.lock_nanoseconds);
   const library_guard guard;
+  take_driver_error();
   checked(H5Dread(dataset, d.value.memory.native(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values_.data()),
           "libhdf5 cannot read it");
+  refuse_unopened_sources();
   world.count.locked_bytes.fetch_add(values_.size(), std::memory_order_relaxed);
 }
 

@@ -8,7 +8,11 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 
@@ -50,6 +54,24 @@ class with_variable {
 
  private:
   const char* name_;
+};
+
+/// So many files more than now can be open while one of these lives.
+class few_more_files {
+ public:
+  explicit few_more_files(unsigned more) {
+    const int next = ::open("/dev/null", O_RDONLY);
+    ::close(next);
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit few{static_cast<rlim_t>(next) + more, before_.rlim_max};
+    BOOST_REQUIRE_EQUAL(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  }
+  ~few_more_files() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  few_more_files(const few_more_files&) = delete;
+  few_more_files& operator=(const few_more_files&) = delete;
+
+ private:
+  rlimit before_{};
 };
 
 }  // namespace
@@ -116,6 +138,17 @@ BOOST_AUTO_TEST_CASE(how_tall_decoded_chunks_are_is_told_by_the_files_however_th
   check("layouts.h5", "/plain/split", 0);
   const with_variable prefix("HDF5_VDS_PREFIX", (made_folder() / "nowhere").string());
   check_virtual();
+}
+
+BOOST_AUTO_TEST_CASE(a_source_that_does_not_open_for_want_of_descriptors_is_an_error_and_no_fill_values) {
+  const auto reader = open("linked.h5", "/columns");
+  BOOST_TEST_REQUIRE((reader.segments()[0].info.access == io::access::locked));
+  {
+    const few_more_files one(1);  // linked.h5 itself
+    BOOST_CHECK_EXCEPTION(all_rows(reader), io::error,
+                          [](const io::error& e) { return e.context().system == EMFILE && !e.context().damaged; });
+  }
+  BOOST_TEST((all_rows(reader) == all_rows(open("linked.h5", "/columns"))));
 }
 
 BOOST_AUTO_TEST_CASE(sources_lie_beside_the_file_that_a_link_leads_to) {
