@@ -13,12 +13,9 @@ namespace {
 constexpr unsigned warp = 32;
 constexpr unsigned tile_columns = 32;
 constexpr unsigned tile_threads = 8;  // down the rows
-// Where one block takes all rows: narrow, so that there are many blocks, of many threads down the rows. Single values
-// need neighbours to fill a sector of memory, and more threads.
-template <unsigned Width>
-constexpr unsigned narrow_columns = Width == 1 ? 16 : 8;
-template <unsigned Width>
-constexpr unsigned narrow_threads = Width == 1 ? 1024 : 256;
+// Where one block takes all rows: narrow, so that there are many blocks, of many threads down the rows.
+constexpr unsigned narrow_columns = 8;
+constexpr unsigned narrow_threads = 512;
 constexpr unsigned narrow_depth = 4;  // rows whose loads a thread has in flight at once
 
 /// The gradient through the activation.
@@ -58,16 +55,14 @@ __device__ unsigned add_lanes(T (&sum)[Width], unsigned lane) {
 /// Gradients through the activation, and the sums of each column, at once. A thread takes `Width` neighbours, one load,
 /// of some rows.
 template <unsigned Width, class F, class S, class T>
-__global__ void __launch_bounds__(narrow_threads<Width>)
-    activation_gradient_at_once_kernel(F f, std::size_t rows, std::size_t columns, const S* y, S* dy, T* column_sums,
-                                       bool accumulate) {
+__global__ void activation_gradient_at_once_kernel(F f, std::size_t rows, std::size_t columns, const S* y, S* dy,
+                                                   T* column_sums, bool accumulate) {
   using unit = values<S, Width>;
-  constexpr unsigned threads = narrow_threads<Width>, warps = threads / warp;
-  constexpr unsigned tile = narrow_columns<Width>, across = tile / Width, down = threads / across;
+  constexpr unsigned across = narrow_columns / Width, down = narrow_threads / across, warps = narrow_threads / warp;
   constexpr bool changes = !std::is_same_v<F, identity_activation>;
-  __shared__ T sums[warps][tile];
+  __shared__ T sums[warps][narrow_columns];
   const unsigned row = threadIdx.x / across, first_column = threadIdx.x % across * Width;
-  const std::size_t j = std::size_t{blockIdx.x} * tile + first_column, units = columns / Width;
+  const std::size_t j = std::size_t{blockIdx.x} * narrow_columns + first_column, units = columns / Width;
   const unit* const outputs = reinterpret_cast<const unit*>(y + j);
   unit* const gradients = reinterpret_cast<unit*>(dy + j);
   T sum[Width] = {};
@@ -95,8 +90,8 @@ __global__ void __launch_bounds__(narrow_threads<Width>)
   const unsigned lane = threadIdx.x % warp, column = add_lanes<Width, across>(sum, lane);
   if (lane % (warp / Width) < across) sums[threadIdx.x / warp][first_column + column] = sum[0];
   __syncthreads();
-  const std::size_t mine = std::size_t{blockIdx.x} * tile + threadIdx.x;
-  if (threadIdx.x >= tile || mine >= columns) return;
+  const std::size_t mine = std::size_t{blockIdx.x} * narrow_columns + threadIdx.x;
+  if (threadIdx.x >= narrow_columns || mine >= columns) return;
   T total = accumulate ? column_sums[mine] : T(0);
   for (unsigned n = 0; n < warps; ++n) total += sums[n][threadIdx.x];
   column_sums[mine] = total;
@@ -139,14 +134,12 @@ void activation_gradient(cudaStream_t stream, activation kind, std::size_t rows,
                          T* bias_gradient, bool accumulate, T* partial) {
   if (rows <= column_sum_rows_at_once) {
     constexpr unsigned wide = 16 / sizeof(S);
+    const auto blocks = static_cast<unsigned>((columns + narrow_columns - 1) / narrow_columns);
     const bool is_wide = columns % wide == 0 && is_aligned(y, 16) && is_aligned(dy, 16);
-    const unsigned tile = is_wide ? narrow_columns<wide> : narrow_columns<1>;
-    const auto blocks = static_cast<unsigned>((columns + tile - 1) / tile);
     visit_activation(kind, [&](auto f) {
       const auto kernel = is_wide ? &activation_gradient_at_once_kernel<wide, decltype(f), S, T>
                                   : &activation_gradient_at_once_kernel<1, decltype(f), S, T>;
-      kernel<<<blocks, is_wide ? narrow_threads<wide> : narrow_threads<1>, 0, stream>>>(f, rows, columns, y, dy,
-                                                                                        bias_gradient, accumulate);
+      kernel<<<blocks, narrow_threads, 0, stream>>>(f, rows, columns, y, dy, bias_gradient, accumulate);
     });
     return check(cudaGetLastError(), "launching the gradient of an activation");
   }
