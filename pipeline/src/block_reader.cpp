@@ -117,6 +117,7 @@ void block_reader::read(const epoch_run& run, std::uint64_t block) const {
     std::vector<extent> skipped;
     for (std::size_t field = 0; field < on_.fields.host.size(); ++field)
       if (on_.fields.host[field].reader != none) read_field(field, extents, run, block, skipped);
+    for (const read_conversion& how : on_.fields.read_conversions) convert(how, block, place.rows);
     if (on_.damage) {
       const type element = on_.fields.host[on_.fields.damage_mask].element;
       skipped = joined(std::move(skipped));
@@ -149,6 +150,21 @@ void block_reader::read_field(std::size_t field, std::span<const extent> extents
       reader.read(rows.first, rows.count, out);
     if (swaps) swap_bytes(out, size_of(what.element));
   });
+}
+
+/// From one part of the block's slot to another.
+void block_reader::convert(const read_conversion& how, std::uint64_t block, std::uint64_t rows) const {
+  const host_field& from = on_.fields.host[how.from];
+  std::byte* const slot = on_.slots.at(block);
+  const gpu::gather_source source{.base = slot,
+                                  .image_bytes = on_.slots.slot_bytes(),
+                                  .offset = on_.sizes.host_offsets[how.from],
+                                  .image_rows = on_.sizes.block_rows,
+                                  .element = from.element,
+                                  .swapped = from.swapped};
+  const gpu::gather_target target{slot + on_.sizes.host_offsets[how.to], on_.sizes.block_rows,
+                                  on_.fields.host[how.to].element};
+  gpu::gatherer(gpu::stream_ref())(source, target, from.elements, {}, 0, 0, rows, how.arithmetic);
 }
 
 std::vector<block_field> block_reader::fields_of(std::uint64_t block, std::span<const std::size_t> fields) const {

@@ -22,6 +22,7 @@ class block_reader {
   /// Rows that the source's policy lets be left out are appended to `skipped`.
   void read_field(std::size_t field, std::span<const extent> extents, const epoch_run& run, std::uint64_t block,
                   std::vector<extent>& skipped) const;
+  void convert(const read_conversion& how, std::uint64_t block, std::uint64_t rows) const;
   template <class F>
   void for_each_part(std::size_t field, std::span<const extent> extents, const schedule& run, std::uint64_t block,
                      F f) const;

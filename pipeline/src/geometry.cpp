@@ -14,7 +14,8 @@ namespace {
 using namespace penstock::literals;
 
 constexpr std::size_t field_alignment = 256;  // of a field in a slot: what the gather's vector loads need, and more
-constexpr std::size_t least_straight_bytes = 64_KiB;  // smaller copies cost more to issue than a gather costs
+constexpr std::size_t least_straight_bytes = 64_KiB;  // smaller copies cost more to issue than their part of a gather
+constexpr std::ptrdiff_t most_small_copies = 3;       // beside a large one, that cost less than a gather for them
 // For the consumer, the thread that drives the device, and what the system does.
 constexpr std::size_t spare_processors = 3;
 // Copies go on while a gather waits for the consumer's kernels to leave the device: 0.7 ms of a fast link.
@@ -47,12 +48,16 @@ void lay_out(const wiring& w, const transport_task& task, geometry& g) {
   g.straight.assign(w.conversions.size(), false);
   g.host_offsets.assign(w.host.size(), none);
   g.lands_in_ring = false;
+  const auto may_go = [&](const conversion& how) { return how.plain && w.device[how.to].in_ring && !task.pooled; };
+  const auto is_small = [&](const conversion& how) {
+    return w.host[how.from].row_bytes() * g.block_rows < least_straight_bytes;
+  };
+  const std::ptrdiff_t small = std::ranges::count_if(w.conversions, is_small);
+  const bool needs_no_gather = !w.needs_device_work() && std::ranges::all_of(w.conversions, may_go) &&
+                               small <= most_small_copies && small < std::ssize(w.conversions);
   for (std::size_t c = 0; c < w.conversions.size(); ++c) {
     const conversion& how = w.conversions[c];
-    const bool final = w.device[how.to].in_ring;
-    if (!how.plain || !final || task.pooled) continue;
-    if (task.host ? w.host_transforms.empty() : w.host[how.from].row_bytes() * g.block_rows >= least_straight_bytes)
-      g.straight[c] = true;
+    if (task.host ? w.host_transforms.empty() : needs_no_gather || !is_small(how)) g.straight[c] = may_go(how);
   }
   std::size_t end = 0;
   const auto place = [&](std::size_t field) {

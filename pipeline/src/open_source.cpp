@@ -100,6 +100,7 @@ opened::impl::impl(std::shared_ptr<const description::parts> what, std::vector<i
   for (const io::row_reader& reader : readers) stored.push_back({reader.element(), reader.row_shape()});
   on_host = wire(*parts, stored, true);
   on_cuda = wire(*parts, stored, false);
+  if (!rows.is_pooled()) let_readers_convert(on_cuda);
   for (const std::size_t field : on_host.batch)
     shapes.push_back({on_host.device[field].name, on_host.device[field].element, on_host.device[field].row_shape});
 }

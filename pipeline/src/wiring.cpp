@@ -116,6 +116,30 @@ void add_damage_mask(wiring& w, const damage_options& options) {
 
 }  // namespace
 
+bool is_small(const wiring& w, const device_field& field) {
+  constexpr std::size_t parts = 64;
+  std::size_t row_bytes = 0;
+  for (const std::size_t of_batch : w.batch) row_bytes += w.device[of_batch].row_bytes();
+  return field.row_bytes() * parts <= row_bytes;
+}
+
+void let_readers_convert(wiring& w) {
+  if (!w.host_transforms.empty() || !w.device_transforms.empty()) return;
+  if (std::ranges::any_of(w.conversions, [&](const conversion& c) { return !c.plain && !is_small(w, w.device[c.to]); }))
+    return;
+  for (conversion& c : w.conversions) {
+    if (c.plain) continue;
+    host_field converted = w.host[c.from];
+    converted.element = w.device[c.to].element;
+    converted.reader = none;
+    converted.swapped = false;
+    w.host[c.from].travels = false;
+    w.read_conversions.push_back({c.from, w.host.size(), c.arithmetic});
+    c = {w.host.size(), c.to, {}, true};
+    w.host.push_back(std::move(converted));
+  }
+}
+
 wiring wire(const description::parts& parts, std::span<const stored_field> stored, bool host) {
   wiring w;
   std::vector<std::size_t> current;

@@ -46,6 +46,13 @@ struct conversion {
   bool plain = false;
 };
 
+/// What a reader makes of a host field once it is read: another host field.
+struct read_conversion {
+  std::size_t from = 0;
+  std::size_t to = 0;
+  gpu::gather_arithmetic arithmetic;
+};
+
 /// One transform, with the fields that it sees.
 struct wired_transform {
   std::string name;
@@ -59,6 +66,7 @@ struct wired_transform {
 struct wiring {
   std::vector<host_field> host;
   std::vector<device_field> device;
+  std::vector<read_conversion> read_conversions;
   std::vector<conversion> conversions;
   std::vector<wired_transform> host_transforms;
   std::vector<wired_transform> device_transforms;
@@ -76,6 +84,13 @@ struct stored_field {
   io::element_type element;
   std::vector<std::uint64_t> row_shape;
 };
+
+/// A field is small where its rows have at most a 64th of a row's bytes: labels beside images.
+bool is_small(const wiring& w, const device_field& field);
+
+/// Lets readers convert small fields of rows that come out as they were read, where nothing else needs a kernel. A
+/// kernel for a few bytes of each block disturbs the consumer's as much as one for all of them.
+void let_readers_convert(wiring& w);
 
 /// Resolves the description's fields for the host device or another; throws std::invalid_argument where a transform or
 /// conversion does not fit.

@@ -4,6 +4,8 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
+
 namespace pp = penstock::pipeline;
 namespace gpu = penstock::gpu;
 using namespace penstock::literals;
@@ -11,21 +13,22 @@ using kind = gpu::memory_kind;
 
 namespace {
 
+void add(pp::wiring& w, const char* name, penstock::type stored, penstock::type as, std::size_t elements) {
+  pp::host_field from;
+  from.name = name, from.element = stored, from.elements = elements, from.reader = w.host.size(), from.travels = true;
+  pp::device_field to;
+  to.name = name, to.element = as, to.elements = elements, to.in_ring = true;
+  w.conversions.push_back({w.host.size(), w.device.size(), {}, stored == as});
+  w.batch.push_back(w.device.size());
+  w.host.push_back(from);
+  w.device.push_back(to);
+}
+
 /// x: float32 rows of 4 KiB as they are; image: uint8 rows of 784, cast to float32.
 pp::wiring two_fields() {
   pp::wiring w;
-  const auto add = [&](const char* name, penstock::type stored, penstock::type as, std::size_t elements) {
-    pp::host_field from;
-    from.name = name, from.element = stored, from.elements = elements, from.reader = w.host.size(), from.travels = true;
-    pp::device_field to;
-    to.name = name, to.element = as, to.elements = elements, to.in_ring = true;
-    w.conversions.push_back({w.host.size(), w.device.size(), {}, stored == as});
-    w.batch.push_back(w.device.size());
-    w.host.push_back(from);
-    w.device.push_back(to);
-  };
-  add("x", penstock::type::float32, penstock::type::float32, 1024);
-  add("image", penstock::type::uint8, penstock::type::float32, 784);
+  add(w, "x", penstock::type::float32, penstock::type::float32, 1024);
+  add(w, "image", penstock::type::uint8, penstock::type::float32, 784);
   return w;
 }
 
@@ -110,6 +113,28 @@ BOOST_AUTO_TEST_CASE(only_what_needs_no_conversion_goes_straight_to_the_ring) {
   BOOST_TEST(host.host_offsets[0] == pp::none);
   const pp::geometry pooled = pp::plan_geometry(two_fields(), task(false, true), {}, {});
   BOOST_TEST(!pooled.straight[0]);
+}
+
+BOOST_AUTO_TEST_CASE(a_few_small_fields_beside_a_large_one_need_no_gather) {
+  pp::wiring w;
+  add(w, "x", penstock::type::float32, penstock::type::float32, 1024);
+  for (const char* name : {"label", "weight", "mask"}) {
+    add(w, name, penstock::type::int64, penstock::type::int64, 1);
+    const pp::geometry g = pp::plan_geometry(w, task(false, false), {}, {});
+    BOOST_TEST(std::ranges::count(g.straight, true) == static_cast<std::ptrdiff_t>(w.conversions.size()));
+    BOOST_TEST(g.image_bytes == 0u);
+    BOOST_TEST(pp::plan_geometry(w, task(false, true), {}, {}).image_bytes > 0u);
+  }
+  add(w, "group", penstock::type::int64, penstock::type::int64, 1);  // one kernel costs less than four copies
+  const pp::geometry four = pp::plan_geometry(w, task(false, false), {}, {});
+  BOOST_TEST(std::ranges::count(four.straight, true) == 1);
+  BOOST_TEST(four.image_bytes > 0u);
+
+  pp::wiring label_only;
+  add(label_only, "label", penstock::type::int64, penstock::type::int64, 1);
+  pp::transport_task few = task(false, false);
+  few.rows = 1000;  // 8 kB in all
+  BOOST_TEST(!pp::plan_geometry(label_only, few, {}, {}).straight[0]);
 }
 
 BOOST_AUTO_TEST_CASE(blocks_end_where_chunks_end) {

@@ -47,6 +47,35 @@ BOOST_AUTO_TEST_CASE(on_the_host_the_other_byte_order_is_swapped_while_reading) 
   BOOST_TEST(!pp::wire(parts_of(two()), stored(), false).swapped_by_reader);
 }
 
+BOOST_AUTO_TEST_CASE(readers_convert_what_is_small_beside_fields_that_stay_as_they_are) {
+  auto fields = stored();
+  const auto from = pp::source{}.field("image", {{"a.h5", "/x"}}).field("label", {{"a.h5", "/y"}}, {.as = type::int64});
+  pp::wiring w = pp::wire(parts_of(from), fields, false);  // 784 bytes and 8: a 99th
+  BOOST_TEST(!w.conversions[1].plain);
+  pp::let_readers_convert(w);
+  BOOST_REQUIRE_EQUAL(w.read_conversions.size(), 1u);
+  const pp::host_field &stored_label = w.host[w.read_conversions[0].from], &label = w.host[w.read_conversions[0].to];
+  BOOST_TEST((stored_label.element == type::int32));
+  BOOST_TEST(stored_label.swapped);
+  BOOST_TEST(stored_label.reader == 1u);
+  BOOST_TEST(!stored_label.travels);
+  BOOST_TEST((label.element == type::int64));
+  BOOST_TEST(!label.swapped);
+  BOOST_TEST(label.reader == pp::none);
+  BOOST_TEST(label.travels);
+  BOOST_TEST(w.conversions[1].from == w.read_conversions[0].to);
+  BOOST_TEST(w.conversions[1].plain);
+
+  fields[0].row_shape = {22, 22};  // 484 bytes and 8: a 61st is not small
+  w = pp::wire(parts_of(from), fields, false);
+  pp::let_readers_convert(w);
+  BOOST_TEST(w.read_conversions.empty());
+
+  w = pp::wire(parts_of(two()), stored(), false);  // the images need a kernel in any case
+  pp::let_readers_convert(w);
+  BOOST_TEST(w.read_conversions.empty());
+}
+
 BOOST_AUTO_TEST_CASE(a_host_transform_replaces_and_adds_fields_by_name) {
   auto parts = parts_of(two());
   parts.host_transforms.push_back(pp::transform_host(
