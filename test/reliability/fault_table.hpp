@@ -22,12 +22,12 @@ struct outcome {
 /// Runs `work` and names how it ended: the exception's type and stage, or what `work` returned.
 outcome outcome_of(const std::function<std::string()>& work);
 
-/// Stage x fault -> how often each outcome came. Printed when the test program ends.
+/// Stage x fault x device -> how often each outcome came. Printed when the test program ends.
 class fault_table {
  public:
   static fault_table& of_this_program();
-  /// `since`: when the fault took place.
-  void note(const std::string& stage, const std::string& fault, const outcome& how,
+  /// `on`: the device, or nothing where none takes part. `since`: when the fault took place.
+  void note(const std::string& stage, const std::string& fault, const std::string& on, const outcome& how,
             std::chrono::steady_clock::time_point since);
   ~fault_table();
   fault_table(const fault_table&) = delete;
@@ -36,17 +36,21 @@ class fault_table {
  private:
   fault_table() = default;
   struct row {
-    std::string stage{}, fault{};
+    std::string stage{}, fault{}, on{};
     std::map<std::string, int> outcomes{};
     std::chrono::duration<double, std::milli> longest{0};  ///< from a fault to its exception at the caller
   };
   std::vector<row> rows_;
 };
 
+/// Checks that an exception reached the caller in time: within a second of the fault.
+void check_promptness(const outcome& how, std::chrono::steady_clock::time_point since);
+
 /// One kind of fault at one stage, tried at many positions.
 struct fault_case {
   std::string stage;
   std::string fault;
+  std::string on{};  ///< the device; empty where none takes part
   /// Does the run with the fault at the n-th use, and says how it ended.
   std::function<outcome(std::int64_t n)> run;
   /// Whether the fault took place in the run just done.
@@ -63,7 +67,7 @@ struct fault_case {
 };
 
 /// Tries the case at every position until the fault no longer takes place. Each is watched for hangs, must end as
-/// expected and give back what it held.
+/// expected, in time where it ends with an exception, and give back what it held.
 void try_positions(const fault_case& what);
 
 }  // namespace penstock::test

@@ -65,6 +65,7 @@ void try_change(const std::string& device, const std::string& fault, const std::
   std::chrono::steady_clock::time_point since;
   try_positions({.stage = "a pipeline's file",
                  .fault = fault,
+                 .on = device,
                  .run =
                      [&](std::int64_t n) {
                        const small_file file(file_rows, chunk_rows, 1);
@@ -128,6 +129,7 @@ void try_chunks(const std::string& device, const std::string& fault, nth_use::da
   const bool skips = policy == pp::damage_policy::skip;
   try_positions({.stage = skips ? "decode, policy skip" : "decode, policy stop",
                  .fault = fault,
+                 .on = device,
                  .run =
                      [&](std::int64_t n) {
                        faults->arm(n);
@@ -173,7 +175,10 @@ BOOST_DATA_TEST_CASE(a_file_that_became_a_pipe_holds_nobody_up, every_device, na
   auto pipeline = build(file, name, pp::damage_policy::stop);
   fs::remove(file.path());
   BOOST_TEST_REQUIRE(::mkfifo(file.path().c_str(), 0600) == 0);
+  const auto since = std::chrono::steady_clock::now();
   const outcome how = outcome_of([&] { return epoch(pipeline); });
+  fault_table::of_this_program().note("a pipeline's file", "a pipe takes its place", name, how, since);
+  check_promptness(how, since);
   BOOST_TEST((is_read_error(how) && how.says("replaced")), how.name);
 }
 

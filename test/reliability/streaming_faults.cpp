@@ -4,6 +4,8 @@
 #include "../pipeline/small_file.hpp"
 #include "fault_table.hpp"
 #include "nth_use.hpp"
+#include "resources.hpp"
+#include "watchdog.hpp"
 
 #include <penstock/pipeline/description.hpp>
 
@@ -13,9 +15,14 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
+#include <latch>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
+#include <stop_token>
 #include <thread>
+#include <utility>
 
 namespace pp = penstock::pipeline;
 namespace gpu = penstock::gpu;
@@ -83,6 +90,7 @@ void try_seam(const std::string& name, const std::string& stage, const std::stri
   world w(name, faults);
   try_positions({.stage = stage,
                  .fault = fault,
+                 .on = name,
                  .run =
                      [&](std::int64_t n) {
                        faults->arm(n);
@@ -185,6 +193,7 @@ void try_user_code(
   code.misbehave = std::move(misbehave);
   try_positions({.stage = stage,
                  .fault = fault,
+                 .on = name,
                  .run =
                      [&](std::int64_t n) {
                        auto pipeline = w.build();
@@ -224,18 +233,99 @@ BOOST_DATA_TEST_CASE(user_code_that_takes_its_time_changes_nothing, every_device
   try_user_code(name, &world::consumer, "consumer", "stalls", sleep, is_right);
 }
 
-BOOST_DATA_TEST_CASE(a_stage_that_stalls_does_not_keep_a_stop_from_the_consumer, every_device, name) {
+namespace {
+
+/// User code that waits without end: until its run is stopped, which another thread asks for as soon as it waits.
+class endless_wait {
+ public:
+  /// For the next run; its token.
+  std::stop_token afresh() {
+    stopper_ = {};  // the last one has ended, or nobody came
+    stop_ = std::stop_source();
+    waits_ = false;
+    stopper_ = std::jthread([this](const std::stop_token& nobody_comes) {
+      std::unique_lock lock(mutex_);
+      if (!changed_.wait(lock, nobody_comes, [this] { return waits_; })) return;
+      lock.unlock();
+      stop_.request_stop();
+    });
+    return stop_.get_token();
+  }
+  void operator()() {
+    std::unique_lock lock(mutex_);
+    waits_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, stop_.get_token(), [] { return false; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  bool waits_ = false;
+  std::stop_source stop_;
+  std::jthread stopper_;  // last: it uses the others
+};
+
+bool is_stopped(const outcome& how) { return how.name == "pipeline::stopped"; }
+
+void try_endless_waits(const std::string& name) {
+  endless_wait wait;
+  const auto afresh = [&] { return pp::consume_options{.stop = wait.afresh()}; };
+  const auto for_ever = [&] { wait(); };
+  // Once all blocks have come out, or the last batch is there, there is nothing left to be stopped; never at the first.
+  const auto stopped = [first = true](const outcome& how) mutable {
+    return is_stopped(how) || (!std::exchange(first, false) && is_right(how));
+  };
+  try_user_code(name, &world::host, "host transform", "waits without end, then a stop", for_ever, stopped, afresh);
+  try_user_code(name, &world::device, "device transform", "waits without end, then a stop", for_ever, stopped, afresh);
+  try_user_code(name, &world::consumer, "consumer", "waits without end, then a stop", for_ever, stopped, afresh);
+}
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(a_stage_that_waits_without_end_is_ended_by_a_stop, every_device, name) { try_endless_waits(name); }
+
+// Nobody asks for a stop here: the end of the pipeline must do. It waits for user code, which ends when it has begun.
+BOOST_DATA_TEST_CASE(a_pipeline_may_be_destroyed_while_a_stage_waits, every_device, name) {
+  for (user_code world::*which : {&world::host, &world::device}) {
+    world w(name);
+    std::latch waits(1), leaves(1);
+    (w.*which).misbehave = [&] {
+      waits.count_down();
+      leaves.wait();
+    };
+    const watchdog watched("a pipeline that is destroyed while a stage waits");
+    {
+      auto once = w.build();
+      BOOST_TEST(w.epoch(once) == "right rows");  // what a process takes once and keeps is no leak
+    }
+    const resources before = held_now();
+    {
+      std::optional<pp::pipeline> pipeline(w.build());
+      (w.*which).left = 0;
+      auto range = pipeline->epochs(0, 3);
+      waits.wait();
+      const std::jthread goes_on([&] { leaves.count_down(); });
+      pipeline.reset();
+    }
+    BOOST_TEST((held_now() == before), "leaks: " << before << " before, " << held_now() << " after");
+    BOOST_TEST((w.*which).happened);
+    auto anew = w.build();
+    BOOST_TEST(w.epoch(anew) == "right rows");
+  }
+}
+
+BOOST_DATA_TEST_CASE(a_stage_that_asks_for_a_stop_is_stopped, every_device, name) {
   std::stop_source stop;
   const auto afresh = [&] {
     stop = std::stop_source();
     return pp::consume_options{.stop = stop.get_token()};
   };
-  const auto stopped = [](const outcome& how) { return how.name == "pipeline::stopped" || is_right(how); };
-  // The stage goes on only once the run was asked to stop from within it: nobody else would.
-  const auto stall = [&] { stop.request_stop(); };
-  try_user_code(name, &world::host, "host transform", "stalls until stopped", stall, stopped, afresh);
-  try_user_code(name, &world::device, "device transform", "stalls until stopped", stall, stopped, afresh);
-  try_user_code(name, &world::consumer, "consumer", "stops", stall, stopped, afresh);
+  const auto stopped = [](const outcome& how) { return is_stopped(how) || is_right(how); };
+  const auto ask = [&] { stop.request_stop(); };
+  try_user_code(name, &world::host, "host transform", "asks for a stop", ask, stopped, afresh);
+  try_user_code(name, &world::device, "device transform", "asks for a stop", ask, stopped, afresh);
+  try_user_code(name, &world::consumer, "consumer", "asks for a stop", ask, stopped, afresh);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
