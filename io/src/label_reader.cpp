@@ -1,5 +1,6 @@
 #include "label_reader.hpp"
 
+#include "ask_for_memory.hpp"
 #include "read_driver.hpp"
 
 #include <fmt/format.h>
@@ -33,6 +34,7 @@ label_reader::label_reader(read_world& world, hid_t dataset, const dataset_descr
   if (d.values() > most_values) throw failure(fmt::format("{} texts are too many to be labels", d.values()));
   std::copy(d.info.shape.begin(), d.info.shape.end(), shape_.begin());
   strides_ = packed_strides(shape_, rank_, sizeof(std::int32_t));
+  ask_for_memory(world.faults, memory_items::staged, d.values() * sizeof(std::int32_t));
   codes_.reserve(d.values());
   const stopwatch watch(world.count.lock_nanoseconds);
   const library_guard guard;

@@ -1,5 +1,6 @@
 #include "library_reader.hpp"
 
+#include "ask_for_memory.hpp"
 #include "read_driver.hpp"
 
 #include <fmt/format.h>
@@ -98,6 +99,7 @@ std::shared_ptr<library_dataset> library_reader::open() const {
     const auto& known = world_.files[file_];
     if (probe(known.path) != known.identity)
       throw failure("it was changed or replaced while it was being read; open it anew", ESTALE);
+    ask_for_memory(world_.faults, memory_items::library, cache_bytes_);
     const library_guard guard;
     auto open = std::make_shared<library_dataset>();
     open->file = open_hdf5(known.path, world_.faults);

@@ -1,5 +1,6 @@
 #include "open_reader.hpp"
 
+#include "ask_for_memory.hpp"
 #include "chunked_reader.hpp"
 #include "contiguous_reader.hpp"
 #include "external_bytes.hpp"
@@ -99,17 +100,21 @@ bool decodes_like_library(const chunked_reader& reader, hid_t dataset, const dat
   });
 }
 
-std::optional<chunk_index> index_of(std::uint64_t file_bytes, hid_t dataset, const chunk_grid& grid,
-                                    std::uint64_t user_block) {
+std::optional<chunk_index> index_of(const fault_seam& faults, std::uint64_t file_bytes, hid_t dataset,
+                                    const chunk_grid& grid, std::uint64_t user_block) {
   // Where few are stored, the index costs by their number. A file holds fewer chunks than bytes: a header that claims
   // many more leaves most unwritten, or lies.
   const bool claims_much = grid.chunks() > file_bytes / 8 + 4096;
   if ((claims_much || grid.chunks() > small_index) && !lists_wrong_coordinates(dataset)) {
     const auto most = claims_much ? few_chunks : std::min(few_chunks, grid.chunks() / 16);
     auto stored = list_stored_chunks(dataset, grid, user_block, most);
-    if (stored) return chunk_index(std::move(*stored));
+    if (stored) {
+      ask_for_memory(faults, memory_items::chunk_index, stored->size() * sizeof(chunk_index::numbered));
+      return chunk_index(std::move(*stored));
+    }
   }
   if (grid.chunks() > max_indexed_chunks) return std::nullopt;
+  ask_for_memory(faults, memory_items::chunk_index, grid.chunks() * sizeof(chunk_entry));
   return chunk_index(build_chunk_index(dataset, grid));
 }
 
@@ -119,7 +124,7 @@ std::unique_ptr<dataset_reader> open_chunked(read_world& world, const source_fil
   const hid_t id = dataset.id.native();
   const chunk_grid grid(d->info.shape, d->info.chunk_shape);
   const auto user_block = user_block_of(file.id);
-  auto index = index_of(world.files[file.number].identity.bytes, id, grid, user_block);
+  auto index = index_of(world.faults, world.files[file.number].identity.bytes, id, grid, user_block);
   if (!index) {
     why = fmt::format("{} chunks are too many for an index", grid.chunks());
     return nullptr;

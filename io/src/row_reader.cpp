@@ -1,10 +1,10 @@
+#include "ask_for_memory.hpp"
 #include "chunk_index.hpp"
 #include "row_reader_impl.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <new>
 #include <stdexcept>
 
 namespace penstock::io {
@@ -64,11 +64,11 @@ std::vector<memory_item> row_reader::impl::memory(const read_resources& resource
   const auto add = [&](const char* name, std::size_t bytes) {
     if (bytes > 0) items.push_back({name, bytes});
   };
-  add("chunk index", needs.index_bytes);
-  add("staged datasets", needs.staged_bytes);
-  add("read scratch", resources.concurrency * needs.scratch.bytes());
-  add("decoded chunks", cache_slots(resources) * needs.chunk_bytes);
-  add("libhdf5's chunk caches", needs.library_bytes * std::min(open_files, needs.library_datasets));
+  add(memory_items::chunk_index, needs.index_bytes);
+  add(memory_items::staged, needs.staged_bytes);
+  add(memory_items::scratch, resources.concurrency * needs.scratch.bytes());
+  add(memory_items::decoded, cache_slots(resources) * needs.chunk_bytes);
+  add(memory_items::library, needs.library_bytes * std::min(open_files, needs.library_datasets));
   return items;
 }
 
@@ -76,12 +76,10 @@ void row_reader::impl::reserve(const read_resources& resources) {
   if (resources.concurrency == 0)
     throw std::invalid_argument("read_resources::concurrency is 0; one read at a time is the least");
   with_context(place(segments.front().where, {}), [&] {
-    if (world.faults)
-      for (const memory_item& item : memory(resources))
-        if (world.faults->before(fault_site::allocate_host, item.name, 0, item.bytes).error != 0)
-          throw std::bad_alloc();
+    ask_for_memory(world.faults, memory_items::scratch, resources.concurrency * needs.scratch.bytes());
     scratches = std::make_unique<scratch_pool>(resources.concurrency, needs.scratch);
     const auto slots = cache_slots(resources);
+    ask_for_memory(world.faults, memory_items::decoded, slots * needs.chunk_bytes);
     world.cache = slots > 0 ? std::make_unique<chunk_cache>(slots, needs.chunk_bytes) : nullptr;
   });
 }

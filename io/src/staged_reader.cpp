@@ -1,5 +1,6 @@
 #include "staged_reader.hpp"
 
+#include "ask_for_memory.hpp"
 #include "read_driver.hpp"
 
 #include <algorithm>
@@ -7,7 +8,9 @@
 namespace penstock::io {
 
 staged_reader::staged_reader(read_world& world, hid_t dataset, const dataset_description& d)
-    : rank_(d.rank), value_bytes_(d.value.bytes), values_(d.values() * d.value.bytes) {
+    : rank_(d.rank), value_bytes_(d.value.bytes) {
+  ask_for_memory(world.faults, memory_items::staged, d.values() * d.value.bytes);
+  values_.resize(d.values() * d.value.bytes);
   extents shape{};
   std::copy(d.info.shape.begin(), d.info.shape.end(), shape.begin());
   strides_ = packed_strides(shape, rank_, value_bytes_);

@@ -22,6 +22,10 @@ class class_table {
   /// Row number `index` < rows(one) of a class.
   std::uint64_t place(std::uint64_t one, std::uint64_t index) const noexcept { return places_[starts_[one] + index]; }
   std::size_t bytes() const noexcept { return (starts_.size() + places_.size()) * sizeof(std::uint64_t); }
+  /// The same of the table of such rows.
+  static std::size_t bytes_for(const row_classes& known) noexcept {
+    return (std::size_t{known.classes} + 1 + known.of_row.size()) * sizeof(std::uint64_t);
+  }
   /// A number that tells tables apart.
   std::uint64_t fingerprint() const noexcept;
 

@@ -2,6 +2,7 @@
 #include "pipeline_impl.hpp"
 #include "price_order.hpp"
 #include "supply_rows.hpp"
+#include "take_host_memory.hpp"
 #include "transport_sizes.hpp"
 
 #include <fmt/format.h>
@@ -107,7 +108,7 @@ transport_task opened::impl::task(gpu::device d, const transport_options& wish) 
         items.push_back({fmt::format("io: {} of {}", item.name, parts->from.fields()[i].name), item.bytes});
     const auto held = memory_of(supply, parts->how, shape.rows);
     items.insert(items.end(), held.begin(), held.end());
-    if (parts->trace.bytes) items.push_back({"pipeline: trace", parts->trace.bytes});
+    if (parts->trace.bytes) items.push_back({memory_items::trace, parts->trace.bytes});
     return items;
   };
   return t;

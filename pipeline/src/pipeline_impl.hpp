@@ -5,6 +5,7 @@
 #include "ground.hpp"
 #include "shared_reading.hpp"
 #include "statistics.hpp"
+#include "take_host_memory.hpp"
 
 #include <penstock/pipeline/pipeline.hpp>
 
@@ -33,7 +34,10 @@ struct pipeline::impl {
   std::shared_ptr<batch_lease> begin_run(std::uint64_t first, std::uint64_t epochs, const consume_options& options);
 
   static std::unique_ptr<trace_log> trace_for(const ground& on) {
-    return on.parts->trace.bytes > 0 ? std::make_unique<trace_log>(on.parts->trace.bytes) : nullptr;
+    const std::size_t bytes = on.parts->trace.bytes;
+    if (bytes == 0) return nullptr;
+    return take_host_memory(on.parts->faults, memory_items::trace, bytes,
+                            [bytes] { return std::make_unique<trace_log>(bytes); });
   }
 
   std::shared_ptr<const ground> on;

@@ -2,6 +2,7 @@
 
 #include "field_scan.hpp"
 #include "read_options_of.hpp"
+#include "take_host_memory.hpp"
 
 #include <penstock/gpu/permutation.hpp>
 #include <penstock/pipeline/mixed.hpp>
@@ -91,7 +92,8 @@ bool chooses(const source& from) {
 std::shared_ptr<const row_set> select_rows(const source& from, std::uint64_t rows,
                                            std::span<const std::uint64_t> part_rows, const fault_seam& faults) {
   if (!chooses(from)) return nullptr;
-  auto chosen = std::make_shared<row_set>(rows);
+  const auto chosen = take_host_memory(faults, memory_items::chosen, row_set::bytes_for(rows),
+                                       [rows] { return std::make_shared<row_set>(rows); });
   choose(from, *chosen, rows, faults);
   std::uint64_t first = 0;
   for (std::size_t i = 0; i < part_rows.size(); first += part_rows[i], ++i) {

@@ -4,6 +4,7 @@
 #include "mixed_rows.hpp"
 #include "read_options_of.hpp"
 #include "select_rows.hpp"
+#include "take_host_memory.hpp"
 #include "weight_table.hpp"
 
 #include <penstock/pipeline/mixed.hpp>
@@ -22,8 +23,8 @@ constexpr std::uint32_t most_classes = std::uint32_t{1} << 20;
 /// Collects the weights of the rows that take part.
 class weigher {
  public:
-  weigher(const row_set* only, std::uint64_t rows)
-      : only_(only), table_(std::make_shared<weight_table>(only ? only->size() : rows)) {}
+  weigher(const row_set* only, std::uint64_t rows, const fault_seam& faults)
+      : only_(only), table_(table_for(only ? only->size() : rows, faults)) {}
 
   void operator()(std::uint64_t row, double weight) {
     if (only_ && !only_->contains(row)) return;
@@ -38,6 +39,11 @@ class weigher {
   }
 
  private:
+  static std::shared_ptr<weight_table> table_for(std::uint64_t rows, const fault_seam& faults) {
+    return take_host_memory(faults, memory_items::weights, weight_table::bytes_for(rows),
+                            [rows] { return std::make_shared<weight_table>(rows); });
+  }
+
   const row_set* only_;
   std::shared_ptr<weight_table> table_;
 };
@@ -46,7 +52,7 @@ std::shared_ptr<const weight_table> weights_of(const source& from, const weighte
                                                const row_set* only, const fault_seam& faults) {
   if (how.field.empty() == how.weights.empty())
     throw std::invalid_argument("a weighted order needs either the field that holds the weights, or a list of them");
-  weigher each(only, rows);
+  weigher each(only, rows, faults);
   if (!how.field.empty()) {
     constexpr std::string_view why = "rows are drawn by the weight in";
     look_at_numbers(field_of(from, how.field, why), faults, why, std::ref(each));
@@ -73,6 +79,13 @@ std::shared_ptr<const mix_table> sources_of(const mixture& mix, std::span<const 
   }
   table->rows = mix.how.rows ? mix.how.rows : all;
   return table;
+}
+
+std::shared_ptr<const class_table> table_of(const source& from, const class_balanced& how, const row_set* only,
+                                            const fault_seam& faults) {
+  const row_classes known = classes_of(from, how.field, "rows are balanced by", only, faults);
+  return take_host_memory(faults, memory_items::classes, class_table::bytes_for(known),
+                          [&] { return std::make_shared<class_table>(known); });
 }
 
 }  // namespace
@@ -103,19 +116,18 @@ row_supply supply_rows(const source& from, const order_options& how, std::uint64
   if (const auto* weights = std::get_if<weighted>(&how))
     supply.weights = weights_of(from, *weights, rows, only, faults);
   else if (const auto* classes = std::get_if<class_balanced>(&how))
-    supply.classes =
-        std::make_shared<class_table>(classes_of(from, classes->field, "rows are balanced by", only, faults));
+    supply.classes = table_of(from, *classes, only, faults);
   return supply;
 }
 
 std::vector<io::memory_item> memory_of(const row_supply& supply, const order_options& how, std::uint64_t rows) {
   std::vector<io::memory_item> items;
-  if (supply.only) items.push_back({"pipeline: rows that take part", row_set::bytes_for(rows)});
+  if (supply.only) items.push_back({memory_items::chosen, row_set::bytes_for(rows)});
   if (supply.weights) {
     const std::size_t given = std::get<weighted>(how).weights.size() * sizeof(double);
-    items.push_back({"pipeline: weights of rows", weight_table::bytes_for(supply.weights->rows()) + given});
+    items.push_back({memory_items::weights, weight_table::bytes_for(supply.weights->rows()) + given});
   }
-  if (supply.classes) items.push_back({"pipeline: rows by class", supply.classes->bytes()});
+  if (supply.classes) items.push_back({memory_items::classes, supply.classes->bytes()});
   return items;
 }
 

@@ -70,6 +70,7 @@ void try_one_trainer(const std::string& device, const std::string& fault_name, s
   const auto right_bits = [&] { return run.epoch_from(checkpoint) == undisturbed ? "right bits" : "other bits"; };
   try_positions({.stage = "training",
                  .fault = fault_name,
+                 .on = device,
                  .run =
                      [&](std::int64_t n) {
                        faults->arm(n);
@@ -126,10 +127,11 @@ BOOST_DATA_TEST_CASE(a_call_of_the_driver_that_fails_while_training_is_an_error_
 
 BOOST_DATA_TEST_CASE(memory_that_is_refused_to_a_trainer_is_an_error_that_names_it, every_device, name) {
   const training_file file(600);
-  const auto refused = [&](fault_site site, const char* slab) {
+  const auto refused = [&](fault_site site, const char* slab, const char* error) {
     const auto faults = std::make_shared<nth_use>(site, fault{.error = name == "host" ? ENOMEM : 2});
     try_positions({.stage = "training",
                    .fault = std::string("refused: ") + slab,
+                   .on = name,
                    .run =
                        [&](std::int64_t n) {
                          faults->arm(n);
@@ -142,11 +144,12 @@ BOOST_DATA_TEST_CASE(memory_that_is_refused_to_a_trainer_is_an_error_that_names_
                        },
                    .happened = [&] { return faults->happened(); },
                    .since = [&] { return faults->since(); },
-                   .expected = [&](const outcome& how) { return how.name == "gpu::error" && how.says(slab); },
+                   .expected = [&](const outcome& how) { return how.name == error && how.says(slab); },
                    .afterwards = [&] { run_under_faults(file, name, faults); }});
   };
-  refused(fault_site::allocate_device, "device slab");
-  if (name != "host") refused(fault_site::allocate_pinned, "pinned slab");
+  refused(fault_site::allocate_device, "device slab", "gpu::error");
+  if (name != "host") refused(fault_site::allocate_pinned, "pinned slab", "gpu::error");
+  refused(fault_site::allocate_host, "host memory", "io::error");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -75,7 +75,7 @@ class description {
 
   /// Opens the source: metadata and chunk indexes. Throws io::error (also for fields with different row counts, and
   /// for texts that shall become numbers), std::invalid_argument (conversions that there are not, an order that does
-  /// not suit the rows).
+  /// not suit the rows), pipeline::error (build: no memory for its tables).
   opened open() const;
   /// Opens, plans and allocates. Throws gpu::budget_error with the ledger where the budget is too small.
   pipeline build(gpu::device d, const gpu::budget& limits) const;
