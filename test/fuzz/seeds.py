@@ -61,13 +61,14 @@ class seeds:
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
 
-    def put(self, target, data):
+    def put(self, target, data, name=None):
         into = self.folder / target
         into.mkdir(parents=True, exist_ok=True)
-        (into / f"seed{len(list(into.iterdir())):02}").write_bytes(data)
+        (into / (name or f"seed{len(list(into.iterdir())):02}")).write_bytes(data)
 
-    def chunk(self, target, stored, chunk_bytes, a=0, b=0, c=0, d=0):
-        self.put(target, bytes([a & 255, b & 255, c & 255, d & 255]) + struct.pack(">H", chunk_bytes - 1) + stored)
+    def chunk(self, target, stored, chunk_bytes, a=0, b=0, c=0, d=0, name=None):
+        header = bytes([a & 255, b & 255, c & 255, d & 255]) + struct.pack(">H", chunk_bytes - 1)
+        self.put(target, header + stored, name)
 
     def decoders(self):
         for data in (smooth(64), smooth(1000), noise(200), smooth(12000)):
@@ -145,11 +146,37 @@ class seeds:
             self.put("checkpoint", bytes([choice]) + json.dumps(patch).encode())
 
 
+    def findings(self):
+        """What was found once, and mended: an input each, `found-...`. test/fuzz/run --findings tries these alone."""
+        # Literals, then the last three bytes nine times on: from before the chunk, by a difference that wrapped.
+        self.chunk("lzf", bytes([2]) + b"abc" + bytes([7 << 5, 0, 2]), 12, name="found-bytes-that-repeat")
+        stored, (options, _, bits, line) = stored_by_hdf5(smooth(960), 4, (0x20 | 4, 16), 2)
+        self.chunk("szip", stored, 960, options, line - 1, 15, bits, name="found-odd-block")
+        for name, patch in {
+            "unknown-activation": {"activation": "no such"},
+            "unknown-type": {"compute": "no such"},
+            "unknown-join": {"pair": {"join": "no such", "shared": True, "embedding": 4, "head": []}},
+            "no-checksums": {"checksums": None},
+            "count-that-does-not-fit": {"steps": 99e99},
+            "layers-without-gradients": {},
+            "norms-without-gradients": {"layer_norm": True},
+        }.items():
+            self.put("checkpoint", bytes([0]) + json.dumps(patch).encode(), f"found-{name}")
+        path = self.folder / "file" / "found-time-of-filling.h5"
+        with h5py.File(path, "w") as file:
+            file.create_dataset("x", data=np.arange(12, dtype="u2").reshape(4, 3))
+        was = bytes([2, 2, 2, 1])  # a fill value's message: its version, times of allocating and of filling
+        data = path.read_bytes()
+        assert data.count(was) == 1
+        path.write_bytes(data.replace(was, bytes([2, 2, 255, 1])))
+
+
 def main(folder):
     made = seeds(folder)
     made.decoders()
     made.files()
     made.texts()
+    made.findings()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 // Headers that claim more than their files hold: sizes are checked before memory is asked for.
 
 #include "../support/damaged_chunks.hpp"
+#include "failure.hpp"
+#include "filters/filter_chain.hpp"
 #include "made_files.hpp"
 
 #include <penstock/io/error.hpp>
@@ -18,6 +20,8 @@
 #include <cstring>
 #include <fstream>
 #include <iostream>
+#include <span>
+#include <string>
 
 namespace io = penstock::io;
 using namespace penstock::io::test;
@@ -111,6 +115,28 @@ BOOST_AUTO_TEST_CASE(szip_blocks_of_odd_length_are_refused_before_libaec_sees_th
   const auto all = io::file(file).datasets();
   BOOST_TEST(all.size() == 1u);
   BOOST_TEST(!all.front().unreadable.empty());
+}
+
+/// Found by fuzzing: where bytes repeat, the place that they are copied from was an index below zero, which wrapped:
+/// clang's UBSan tells (`test/fuzz/run --findings lzf`). Places before the chunk must not be taken either.
+BOOST_AUTO_TEST_CASE(lzf_bytes_that_repeat_come_from_within_the_chunk) {
+  const auto decoded = [](const std::string& stored, std::size_t chunk_bytes) {
+    const io::filter_chain chain({{32000, "lzf", {}}}, chunk_bytes);
+    io::decode_workspace workspace(chain.workspace(stored.size()));
+    std::string chunk(chunk_bytes, '?');
+    chain.decode(std::as_bytes(std::span(stored)), 0, std::as_writable_bytes(std::span(chunk)), workspace);
+    return chunk;
+  };
+  // A control byte, as LibLZF's format has it: n - 1 before n literals; else the length less 2 in its upper three bits
+  // (7: and a byte more), the distance less 1 in the others and the byte that follows.
+  const std::string abc{2, 'a', 'b', 'c'}, nine_of_three{'\xe0', 0, 2}, five_of_two{'\x60', 1},
+      ten_of_one{'\xe0', 1, 0};
+  BOOST_TEST(decoded(abc + nine_of_three, 12) == "abcabcabcabc");
+  BOOST_TEST(decoded(abc + five_of_two + ten_of_one, 18) == "abcbcbcbbbbbbbbbbb");
+  for (const std::string& from_before :
+       {std::string{'\xe0', 0, 3}, std::string{'\x60', 3}, std::string{'\x7f', '\xff'}})
+    BOOST_CHECK_THROW(decoded(abc + from_before, 12), io::damage);
+  BOOST_CHECK_THROW(decoded(abc + nine_of_three, 11), io::damage);  // beyond its end
 }
 
 /// Found by fuzzing: libhdf5 hands on what the file says, which need be no value of its enumeration.
