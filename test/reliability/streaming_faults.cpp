@@ -266,19 +266,21 @@ class endless_wait {
   std::jthread stopper_;  // last: it uses the others
 };
 
-bool is_stopped(const outcome& how) { return how.name == "pipeline::stopped"; }
+/// Once all blocks have come out, or the last batch is there, there is nothing left to be stopped; never at the first.
+std::function<bool(const outcome&)> stopped() {
+  return [first = true](const outcome& how) mutable {
+    return how.name == "pipeline::stopped" || (!std::exchange(first, false) && is_right(how));
+  };
+}
 
 void try_endless_waits(const std::string& name) {
   endless_wait wait;
   const auto afresh = [&] { return pp::consume_options{.stop = wait.afresh()}; };
   const auto for_ever = [&] { wait(); };
-  // Once all blocks have come out, or the last batch is there, there is nothing left to be stopped; never at the first.
-  const auto stopped = [first = true](const outcome& how) mutable {
-    return is_stopped(how) || (!std::exchange(first, false) && is_right(how));
-  };
-  try_user_code(name, &world::host, "host transform", "waits without end, then a stop", for_ever, stopped, afresh);
-  try_user_code(name, &world::device, "device transform", "waits without end, then a stop", for_ever, stopped, afresh);
-  try_user_code(name, &world::consumer, "consumer", "waits without end, then a stop", for_ever, stopped, afresh);
+  try_user_code(name, &world::host, "host transform", "waits without end, then a stop", for_ever, stopped(), afresh);
+  try_user_code(name, &world::device, "device transform", "waits without end, then a stop", for_ever, stopped(),
+                afresh);
+  try_user_code(name, &world::consumer, "consumer", "waits without end, then a stop", for_ever, stopped(), afresh);
 }
 
 }  // namespace
@@ -321,11 +323,10 @@ BOOST_DATA_TEST_CASE(a_stage_that_asks_for_a_stop_is_stopped, every_device, name
     stop = std::stop_source();
     return pp::consume_options{.stop = stop.get_token()};
   };
-  const auto stopped = [](const outcome& how) { return is_stopped(how) || is_right(how); };
   const auto ask = [&] { stop.request_stop(); };
-  try_user_code(name, &world::host, "host transform", "asks for a stop", ask, stopped, afresh);
-  try_user_code(name, &world::device, "device transform", "asks for a stop", ask, stopped, afresh);
-  try_user_code(name, &world::consumer, "consumer", "asks for a stop", ask, stopped, afresh);
+  try_user_code(name, &world::host, "host transform", "asks for a stop", ask, stopped(), afresh);
+  try_user_code(name, &world::device, "device transform", "asks for a stop", ask, stopped(), afresh);
+  try_user_code(name, &world::consumer, "consumer", "asks for a stop", ask, stopped(), afresh);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
