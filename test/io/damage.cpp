@@ -9,6 +9,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <malloc.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -88,6 +89,10 @@ rows refused_rows(const std::string& dataset, std::uint64_t first, std::uint64_t
   const auto found = refused(dataset, first, count, std::make_shared<bad_place>(place, EIO, times)).rows;
   return {found.first, found.count};
 }
+
+// Large pieces that earlier cases gave back must not lie in the heap, where a child would find them: set by hand, the
+// threshold above which they are maps of their own does not grow.
+[[maybe_unused]] const int threshold = ::mallopt(M_MMAP_THRESHOLD, 128 << 10);
 
 /// The exit status of `f` in a child that may take 16 MiB more of address space than it has.
 template <class F>
