@@ -83,6 +83,16 @@ std::optional<double> use_of(const pipeline_report& r, const std::string& name) 
   return reads ? std::max(at_work, share_of_limit(r.reading.stored_bytes, r.limits.storage_bytes_per_second)) : at_work;
 }
 
+/// Whether the link is what holds a run up, whatever waits were charged to: copies come near its limit, and reading no
+/// nearer to that of the storage. Then neither threads nor processors would make the run faster. What the consumer
+/// holds is its own doing.
+bool link_is_the_limit(const pipeline_report& r, const std::string& worst) {
+  const double link = use_of(r, "copy").value_or(0);
+  const double storage = r.limits.storage_bytes_per_second.value_or(0);
+  const double reading = storage > 0 ? per_second(r.reading.stored_bytes, r.seconds) * 1e9 / storage : 0;
+  return worst != "consumer" && link >= near_limit && link >= reading;
+}
+
 /// Past their good sizes, slots and rings do not grow with the budget.
 std::string advice_on(const pipeline_report& r, const char* memory) {
   const auto use = std::ranges::find(r.memory, memory, &memory_use::what);
@@ -123,11 +133,15 @@ std::string bottleneck_of(const pipeline_report& r) {
   for (const time_charge& wait : r.consumer_waits) by_stage[wait.stage] += wait.seconds;
   const auto worst = std::max_element(by_stage.begin(), by_stage.end(),
                                       [](const auto& a, const auto& b) { return a.second < b.second; });
-  const std::string sentence = fmt::format("{}; the consumer waited {:.0f} % of the time, {:.0f} % for this",
-                                           of_stage(r, worst->first), 100 * waited, 100 * worst->second / r.seconds);
+  const bool link = link_is_the_limit(r, worst->first);
+  const std::string stage = link ? "copy" : worst->first;
+  const std::string share_of_waits = stage == worst->first ? "for this" : "charged to " + worst->first;
+  const std::string sentence =
+      fmt::format("{}; the consumer waited {:.0f} % of the time, {:.0f} % {}", of_stage(r, stage), 100 * waited,
+                  100 * worst->second / r.seconds, share_of_waits);
   // Who is at work for more of the time than that stage, and for most of it, is what holds both up.
   const double worked = 1 - waited - stalled;
-  if (const auto use = use_of(r, worst->first); use && worked > *use && worked >= 0.5)
+  if (const auto use = use_of(r, stage); use && worked > *use && worked >= 0.5)
     return fmt::format("the consumer: at work {:.0f} % of the time; beside it {}", 100 * worked, sentence);
   return sentence;
 }

@@ -4,6 +4,8 @@
 #include <boost/test/unit_test.hpp>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace pp = penstock::pipeline;
 
@@ -50,6 +52,68 @@ BOOST_AUTO_TEST_CASE(the_bottleneck_is_one_sentence_beside_what_the_machine_give
   BOOST_TEST(bottleneck_of(r) ==
              "the link: 46.00 GB/s of the 55.00 GB/s that it carries; the consumer's stream waited 50 % of the time on "
              "the device");
+}
+
+namespace {
+
+/// Lines of pipeline/measured/h100-chunked.json: rates of link and storage there, the run's seconds and rate, waits by
+/// stage.
+pp::pipeline_report h100_run(double seconds, double gb_per_s, std::vector<pp::time_charge> waits) {
+  pp::pipeline_report r;
+  r.seconds = seconds;
+  const auto bytes = static_cast<std::uint64_t>(seconds * gb_per_s * 1e9);
+  r.reading.stored_bytes = bytes;
+  r.stages.push_back({.name = "read", .bytes = bytes, .workers = 12, .mean_at_work = 11.8});
+  r.stages.push_back({.name = "copy (issued)", .bytes = bytes, .workers = 1});
+  for (const pp::time_charge& wait : waits) r.consumer_wait_seconds += wait.seconds;
+  r.consumer_waits = std::move(waits);
+  r.limits = {.link_bytes_per_second = 51.13e9, .storage_bytes_per_second = 88.44e9};
+  return r;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(a_link_near_its_limit_is_named_before_what_waits_were_charged_to) {
+  // Batches of 256 rows, 1024 rows, 16384 rows, each in the file's order.
+  auto late = h100_run(9.61, 46.26,
+                       {{"being handed over", 2.17, "handing over"},
+                        {"being read", 1.77, "read"},
+                        {"waiting to be copied", 1.96, "copy"},
+                        {"waiting for its turn", 0.82, "order"}});
+  BOOST_TEST(
+      bottleneck_of(late) ==
+      "the link: 46.26 GB/s of the 51.13 GB/s that it carries; the consumer waited 70 % of the time, 23 % charged "
+      "to handing over");
+  const auto read = h100_run(10.93, 44.24,
+                             {{"being read", 4.63, "read"},
+                              {"waiting to be copied", 3.41, "copy"},
+                              {"being handed over", 0.86, "handing over"},
+                              {"being issued", 0.93, "gather"}});
+  BOOST_TEST(
+      bottleneck_of(read) ==
+      "the link: 44.24 GB/s of the 51.13 GB/s that it carries; the consumer waited 90 % of the time, 42 % charged "
+      "to read");
+  const auto large = h100_run(10.1, 47.5,
+                              {{"being read", 4.04, "read"},
+                               {"waiting to be copied", 3.3, "copy"},
+                               {"being handed over", 1.26, "handing over"},
+                               {"being issued", 1.3, "gather"}});
+  BOOST_TEST(bottleneck_of(large).find("the link: 47.50 GB/s of the 51.13 GB/s") == 0u);
+  const auto copied = h100_run(9.98, 48.21, {{"waiting to be copied", 4, "copy"}, {"being read", 3.92, "read"}});
+  BOOST_TEST(bottleneck_of(copied).find("40 % for this") != std::string::npos);
+  // Further from it, and where its limit is not known, the waits decide.
+  const auto slower = h100_run(10, 42.9, {{"being read", 4, "read"}, {"waiting to be copied", 3, "copy"}});
+  BOOST_TEST(bottleneck_of(slower).find("reading: 42.90 GB/s of the 88.44 GB/s") == 0u);
+  late.limits.link_bytes_per_second.reset();
+  BOOST_TEST(bottleneck_of(late).find("handing over: threads are woken late") == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(storage_nearer_to_its_limit_and_rows_that_are_held_come_before_the_link) {
+  auto r = h100_run(10, 46, {{"being read", 6, "read"}, {"waiting to be copied", 3, "copy"}});
+  r.limits.storage_bytes_per_second = 47e9;
+  BOOST_TEST(bottleneck_of(r).find("reading: 46.00 GB/s of the 47.00 GB/s that the storage gives") == 0u);
+  r = h100_run(10, 46, {{"waiting for free rows", 6, "consumer"}, {"waiting to be copied", 3, "copy"}});
+  BOOST_TEST(bottleneck_of(r).find("rows that the consumer still holds") == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(more_processors_are_no_advice_where_readers_wait_for_one_chunk) {
