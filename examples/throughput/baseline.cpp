@@ -61,6 +61,8 @@ figure measure_baseline(const stream_request& request, std::size_t row_bytes, st
     return pass{seconds.count(), *reinterpret_cast<const std::uint64_t*>(result.data())};
   });
   timed.reader = "baseline";
+  timed.stored_bytes_per_second = timed.bytes_per_second * stored_per_byte(request);
+  if (request.device.is_cuda()) timed.copied_bytes_per_second = timed.bytes_per_second;
   timed.dataset = request.dataset;
   timed.order = "sequential";
   timed.device_bytes = memory.bytes(gpu::memory_kind::device);

@@ -30,7 +30,8 @@ using namespace penstock::literals;
 constexpr std::string_view block_item = "limits: blocks";
 constexpr double least_seconds = 0.25;
 constexpr double most_seconds = 1;
-constexpr std::size_t page_bytes = 4096;  // what reads around the page cache are aligned to
+constexpr std::uint64_t least_blocks_each = 4;  // for a thread; with fewer they read the same pages all the time
+constexpr std::size_t page_bytes = 4096;        // what reads around the page cache are aligned to
 
 double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
 
@@ -47,7 +48,7 @@ struct open_file {
 
 std::vector<open_file> open_files(const stream_request& request) {
   std::set<std::string> names;
-  for (const auto& where : penstock::io::datasets(request.file, request.dataset)) names.insert(where.file.string());
+  for (const auto& where : datasets_of(request)) names.insert(where.file.string());
   std::vector<open_file> files;
   for (const std::string& name : names) {
     open_file file;
@@ -117,8 +118,8 @@ double read_once(const std::vector<open_file>& files, const stream_request& requ
 }
 
 /// The best of a few passes: on all processors, and on those that readers take beside a device, which may be faster.
-double measure_storage(const stream_request& request, std::span<std::byte> buffers, std::size_t block_bytes) {
-  const std::vector<open_file> files = open_files(request);
+double measure_storage(const stream_request& request, const std::vector<open_file>& files, std::span<std::byte> buffers,
+                       std::size_t block_bytes) {
   if (files.empty()) return 0;
   const std::size_t threads = buffers.size() / block_bytes, fewer = std::max<std::size_t>(1, threads * 3 / 4);
   double best = 0;
@@ -153,7 +154,11 @@ machine_limits measure_limits(const stream_request& request, std::size_t batch_r
   const auto pinned = memory.at(gpu::memory_kind::pinned, block_item);
 
   machine_limits limits;
-  limits.storage_bytes_per_second = measure_storage(request, pinned, block);
+  const std::vector<open_file> files = open_files(request);
+  limits.storage_bytes_per_second = measure_storage(request, files, pinned, block);
+  std::uint64_t bytes = 0;
+  for (const open_file& file : files) bytes += file.bytes;
+  limits.too_small = bytes < least_blocks_each * threads * block;
   if (request.device.is_cuda()) {
     const gpu::stream stream(request.device);
     limits.link_bytes_per_second = measure_link(stream, pinned, memory.at(gpu::memory_kind::device, block_item));

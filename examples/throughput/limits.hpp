@@ -13,6 +13,7 @@ struct machine_limits {
   /// Plain positioned reads of the request's files on all processors or three quarters of them, whichever is faster,
   /// with the page cache as it is.
   double storage_bytes_per_second = 0;
+  bool too_small = false;  ///< the files: threads that read them are in each other's way, and the storage gives more
 };
 
 /// Measures both in blocks of the size that the pipeline's plan chose, within the request's pinned budget. Takes one

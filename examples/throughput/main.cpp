@@ -31,6 +31,8 @@ using namespace penstock::literals;
 struct options {
   std::string file;
   std::vector<std::string> datasets;
+  std::string as;
+  examples::stream_request fields;  // values and others of it
   std::string batch_rows = "256,1024,4096";
   std::string device = "auto";
   std::vector<std::string> orders{"sequential"};
@@ -52,6 +54,13 @@ struct options {
 void add_source_options(CLI::App& app, options& o) {
   app.add_option("FILE", o.file, "HDF5 file, or a quoted pattern of files that are read one after another");
   app.add_option("--dataset", o.datasets, "Path of a dataset; more than once for several")->allow_extra_args(false);
+  app.add_option(
+         "--with", o.fields.others,
+         "Path of a dataset whose rows come in the same batches, as they are stored; more than once for several")
+      ->allow_extra_args(false);
+  app.add_option("--as", o.as, "What values of --dataset are cast to on the device: float32, ...; default: as stored");
+  app.add_option("--scale", o.fields.values.scale, "Factor of these values, after the cast")->capture_default_str();
+  app.add_option("--shift", o.fields.values.shift, "What is added to them then")->capture_default_str();
   app.add_option("--batch-rows", o.batch_rows, "Batch sizes: 256,1024 or 32:16384 (each twice the one before)")
       ->capture_default_str();
   app.add_option("--device", o.device, "host, cuda, cuda:N, or auto: the best there is")->capture_default_str();
@@ -137,6 +146,13 @@ std::vector<task> checked_tasks(const options& o, const std::vector<std::size_t>
   examples::stream_request request{.file = o.file, .budget = o.budget, .transport = o.transport, .trace = o.trace};
   request.device = penstock::gpu::device::parse(o.device);
   request.around_page_cache = o.around_page_cache;
+  request.values = o.fields.values;
+  request.others = o.fields.others;
+  if (!o.as.empty()) request.values.as = penstock::parse_type(o.as);
+  if ((o.baseline || o.pread || o.resident) && !is_plain(request))
+    throw std::invalid_argument(
+        "--baseline, --pread and --resident are of one dataset as it is stored: measure without --with, --as, --scale "
+        "and --shift");
   std::vector<task> tasks;
   for (const auto& dataset : o.datasets) {
     request.dataset = dataset;
@@ -236,12 +252,14 @@ void measure_all(const options& o) {
   };
   for_each([](const task& what, std::size_t batch_rows, const auto& price) {
     if (price)
-      fmt::print("{} {}, batches of {} rows: {}\n", what.request.dataset, what.request.order_name, batch_rows,
+      fmt::print("{} {}, batches of {} rows: {}\n", name_of(what.request), what.request.order_name, batch_rows,
                  to_text(*price));
   });
   examples::print_head();
   for_each(
       [&](const task& what, std::size_t batch_rows, const auto& price) { measure(what, batch_rows, price, o, all); });
+  if (all.limits->too_small)
+    fmt::print("{} is too small to tell what its storage gives: n/a stands for a share of that\n", o.file);
   write(all, o);
 }
 
@@ -265,8 +283,9 @@ void measure_or_draw(const options& o) {
 int main(int argc, char** argv) {
   CLI::App app(
       "Measures rows/s and GB/s against the batch size. The consumer reads every byte on the device; its checksum is "
-      "the sum of the "
-      "rows' 32-bit words, the same for every order and batch size.",
+      "the sum of the rows' 32-bit words, the same for every order and batch size; of values that are cast, as they "
+      "come "
+      "out, and of several datasets, all together. Rates are of bytes as they are stored.",
       "penstock-throughput");
   options o;
   add_source_options(app, o);

@@ -1,9 +1,14 @@
 #include "measure.hpp"
 
+#include <penstock/io/row_reader.hpp>
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <stdexcept>
@@ -16,16 +21,47 @@
 
 namespace examples {
 namespace gpu = penstock::gpu;
+namespace io = penstock::io;
 namespace pl = penstock::pipeline;
 namespace {
 
 constexpr std::string_view sum_item = "consumer: checksum";
 
+bool converts(const pl::field_options& values) noexcept { return values.as || values.scale != 1 || values.shift != 0; }
+
 }  // namespace
 
+std::string name_of(const stream_request& request) {
+  std::string name = request.dataset;
+  if (request.values.as) name += fmt::format(" as {}", penstock::name_of(*request.values.as));
+  for (const std::string& other : request.others) name += " + " + other;
+  return name;
+}
+
+bool is_plain(const stream_request& request) noexcept { return request.others.empty() && !converts(request.values); }
+
+std::vector<io::location> datasets_of(const stream_request& request) {
+  auto all = io::datasets(request.file, request.dataset);
+  for (const std::string& other : request.others)
+    std::ranges::move(io::datasets(request.file, other), back_inserter(all));
+  return all;
+}
+
+double stored_per_byte(const stream_request& request) {
+  const io::row_reader reader(io::datasets(request.file, request.dataset));
+  const double bytes = static_cast<double>(reader.rows()) * static_cast<double>(reader.row_bytes());
+  std::uint64_t stored = 0;
+  for (const auto& segment : reader.segments()) stored += segment.info.stored_bytes;
+  return stored > 0 && bytes > 0 ? static_cast<double>(stored) / bytes : 1;  // a virtual dataset does not say
+}
+
 pl::description describe_rows(const stream_request& request, std::size_t batch_rows) {
-  const auto source = pl::source{}.field("rows", penstock::io::datasets(request.file, request.dataset),
-                                         {.around_page_cache = request.around_page_cache});
+  pl::field_options options = request.values;
+  options.around_page_cache = request.around_page_cache;
+  auto source = pl::source{}.field("rows", io::datasets(request.file, request.dataset), options);
+  for (std::size_t n = 0; n < request.others.size(); ++n)
+    source.field(fmt::format("rows {}", n + 2), io::datasets(request.file, request.others[n]),
+                 {.around_page_cache = request.around_page_cache});
   auto rows = pl::read(source, request.order) | pl::batch_options{.rows = batch_rows} | request.transport;
   if (request.calibrated) rows = std::move(rows) | *request.calibrated;
   return request.trace.empty() ? rows : std::move(rows) | pl::traced();
@@ -40,10 +76,18 @@ std::size_t row_bytes_of(const pl::field_shape& field) {
                          std::multiplies<std::size_t>{});
 }
 
+std::size_t stored_row_bytes(const stream_request& request) {
+  stream_request stored = request;
+  stored.values = {};
+  const auto opened = open_rows(stored, 1);
+  const auto& fields = opened.fields();
+  return std::accumulate(fields.begin(), fields.end(), std::size_t{0},
+                         [](std::size_t sum, const pl::field_shape& field) { return sum + row_bytes_of(field); });
+}
+
 std::size_t planned_block_bytes(const stream_request& request, std::size_t batch_rows) {
   const auto opened = open_rows(request, batch_rows);
-  return opened.plan(request.device, request.budget, consumer_items()).block_rows *
-         row_bytes_of(opened.fields().front());
+  return opened.plan(request.device, request.budget, consumer_items()).block_rows * stored_row_bytes(request);
 }
 
 gpu::ledger consumer_items() {
@@ -62,22 +106,21 @@ figure time_epochs(const timing& how, std::uint64_t rows, std::size_t row_bytes,
   const pass warm_up = run(1);
   const auto enough = static_cast<std::uint64_t>(std::ceil(how.seconds / std::max(warm_up.seconds, 1e-6)));
   const std::uint64_t epochs = how.epochs > 0 ? how.epochs : std::max<std::uint64_t>(1, enough);
-  std::vector<double> seconds;
+  std::vector<double> rates;  // rows per second
   for (std::size_t repetition = 0; repetition < how.repetitions; ++repetition) {
     const pass timed = run(epochs);
     if (timed.checksum != warm_up.checksum * epochs)
       throw std::runtime_error("two epochs of the same rows differ in their checksum");
-    seconds.push_back(timed.seconds);
+    rates.push_back(static_cast<double>(rows * epochs) / timed.seconds);
   }
-  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  const double bytes = static_cast<double>(rows * epochs) * static_cast<double>(row_bytes);
-  const auto [least, most] = std::ranges::minmax(seconds);
+  std::ranges::sort(rates);
+  const std::size_t middle = rates.size() / 2;
+  const double bytes = static_cast<double>(row_bytes);
   figure timed;
-  timed.rows_per_second = static_cast<double>(rows * epochs) / *middle;
-  timed.bytes_per_second = bytes / *middle;
-  timed.least_bytes_per_second = bytes / most;
-  timed.most_bytes_per_second = bytes / least;
+  timed.rows_per_second = rates.size() % 2 == 1 ? rates[middle] : (rates[middle - 1] + rates[middle]) / 2;
+  timed.bytes_per_second = timed.rows_per_second * bytes;
+  timed.least_bytes_per_second = rates.front() * bytes;
+  timed.most_bytes_per_second = rates.back() * bytes;
   timed.checksum = warm_up.checksum;
   return timed;
 }
@@ -85,7 +128,7 @@ figure time_epochs(const timing& how, std::uint64_t rows, std::size_t row_bytes,
 std::size_t check(const stream_request& request, std::size_t largest_batch) {
   const auto opened = open_rows(request, largest_batch);
   opened.plan(request.device, request.budget, consumer_items());
-  return row_bytes_of(opened.fields().front());
+  return stored_row_bytes(request);
 }
 
 figure measure_pipeline(const stream_request& request, std::size_t batch_rows, const timing& how) {
@@ -103,18 +146,26 @@ figure measure_pipeline(const stream_request& request, std::size_t batch_rows, c
     const auto start = std::chrono::steady_clock::now();
     gpu::fill(stream, sum.total, 0, sizeof(*sum.total));
     for (auto& batch : pipeline.epochs(next_epoch, epochs, {.stream = stream})) {
-      const auto rows = batch.view("rows");
-      add_checksum(batch.stream(), {rows.data, batch.valid_rows(), rows.row_bytes}, sum.total);
+      for (const pl::field_shape& field : plan.fields) {
+        const auto rows = batch.view(field.name);
+        add_checksum(batch.stream(), {rows.data, batch.valid_rows(), rows.row_bytes}, sum.total);
+      }
     }
     gpu::copy(stream, sum.result, sum.total, sizeof(*sum.total));
     stream.synchronize();
     next_epoch += epochs;
     return pass{std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), *sum.result};
   };
-  figure timed = time_epochs(how, pipeline.rows(), row_bytes_of(plan.fields.front()), run);
+  figure timed = time_epochs(how, pipeline.rows(), stored_row_bytes(request), run);
   const pl::pipeline_report report = pipeline.report();
+  const double share = timed.bytes_per_second / std::max(1.0, static_cast<double>(report.bytes));
+  timed.stored_bytes_per_second = static_cast<double>(report.reading.stored_bytes) * share;
+  for (const pl::stage_report& stage : report.stages)
+    if (stage.name == "copy (issued)") timed.copied_bytes_per_second = static_cast<double>(stage.bytes) * share;
   timed.reader = "penstock";
-  timed.dataset = request.dataset;
+  timed.dataset = name_of(request);
+  timed.values = request.values;
+  timed.others = request.others;
   timed.order = request.order_name;
   timed.batch_rows = batch_rows;
   timed.device_bytes = memory->bytes(gpu::memory_kind::device);

@@ -129,6 +129,7 @@ figure measure_pread(const stream_request& request, std::size_t batch_rows, cons
     return pass{std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), sum};
   });
   timed.reader = "pread";
+  timed.stored_bytes_per_second = timed.bytes_per_second;
   timed.dataset = request.dataset;
   timed.order = "sequential";
   timed.batch_rows = batch_rows;

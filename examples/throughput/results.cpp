@@ -1,5 +1,7 @@
 #include "results.hpp"
 
+#include <penstock/bytes.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,7 +31,15 @@ nlohmann::json to_json(const std::vector<penstock::pipeline::calibration::tried>
   return all;
 }
 
-nlohmann::json to_json(const figure& f) {
+/// What the consumer got, where that is not one dataset as it is stored.
+void add_fields(const figure& f, nlohmann::json& run) {
+  if (f.values.as) run["as"] = penstock::name_of(*f.values.as);
+  if (f.values.scale != 1) run["scale"] = f.values.scale;
+  if (f.values.shift != 0) run["shift"] = f.values.shift;
+  if (!f.others.empty()) run["with"] = f.others;
+}
+
+nlohmann::json to_json(const figure& f, const machine_limits& limits) {
   nlohmann::json run = {{"dataset", f.dataset},
                         {"order", f.order},
                         {"batch_rows", f.batch_rows},
@@ -40,6 +50,8 @@ nlohmann::json to_json(const figure& f) {
                         {"device_bytes_peak", f.device_bytes},
                         {"pinned_bytes_peak", f.pinned_bytes},
                         {"checksum", fmt::format("{:016x}", f.checksum)}};
+  if (const auto share = share_of_limit(f, limits)) run["share_of_limit"] = *share;
+  add_fields(f, run);
   if (f.price) {
     run["pool_bytes"] = f.price->pool_bytes;
     run["read_amplification"] = f.price->read_amplification;
@@ -59,28 +71,41 @@ nlohmann::json to_json(const figure& f) {
 
 }  // namespace
 
-double lowest(const machine_limits& limits) {
-  return std::min(limits.link_bytes_per_second.value_or(limits.storage_bytes_per_second),
-                  limits.storage_bytes_per_second);
+std::optional<double> share_of_limit(const figure& f, const machine_limits& limits) {
+  std::optional<double> most;
+  const auto take = [&](double rate, double limit) {
+    if (rate > 0 && limit > 0) most = std::max(most.value_or(0), rate / limit);
+  };
+  if (!limits.too_small) take(f.stored_bytes_per_second, limits.storage_bytes_per_second);
+  take(f.copied_bytes_per_second, limits.link_bytes_per_second.value_or(0));
+  return most;
 }
 
 void judge(figure& f, const machine_limits& limits) {
   f.report.limits.link_bytes_per_second = limits.link_bytes_per_second;
-  if (limits.storage_bytes_per_second > 0) f.report.limits.storage_bytes_per_second = limits.storage_bytes_per_second;
+  if (limits.storage_bytes_per_second > 0 && !limits.too_small)
+    f.report.limits.storage_bytes_per_second = limits.storage_bytes_per_second;
   if (f.reader == "penstock") f.report.bottleneck = penstock::pipeline::bottleneck_of(f.report);
 }
 
 void print_head() {
-  fmt::print("{:<24} {:<10} {:>10} {:<9} {:>14} {:>9} {:>9}  checksum\n", "dataset", "order", "batch rows", "reader",
-             "rows/s", "GB/s", "of limit");
+  fmt::print("{:<24} {:<10} {:>10} {:<9} {:>12} {:>8} {:>16} {:>8} {:>9} {:>9} {:>9}  checksum\n", "dataset", "order",
+             "batch rows", "reader", "rows/s", "GB/s", "least, most", "of limit", "first ms", "device", "pinned");
   std::fflush(stdout);  // with what was said before: the first figure takes a while
 }
 
 void print(const figure& f, const machine_limits& limits) {
-  const double limit = lowest(limits);
-  const std::string share = limit > 0 ? fmt::format("{:.0f} %", 100 * f.bytes_per_second / limit) : "-";
-  fmt::print("{:<24} {:<10} {:>10} {:<9} {:>14.0f} {:>9.3f} {:>9}  {:016x}\n", f.dataset, f.order, f.batch_rows,
-             f.reader, f.rows_per_second, f.bytes_per_second / 1e9, share, f.checksum);
+  const auto share = share_of_limit(f, limits);
+  const bool uses_any = f.stored_bytes_per_second > 0 || f.copied_bytes_per_second > 0;
+  fmt::print("{:<24} {:<10} {:>10} {:<9} {:>12.0f} {:>8.3f} {:>16} {:>8} {:>9} {:>9} {:>9}  {:016x}\n", f.dataset,
+             f.order, f.batch_rows, f.reader, f.rows_per_second, f.bytes_per_second / 1e9,
+             fmt::format("{:.3f}, {:.3f}", f.least_bytes_per_second / 1e9, f.most_bytes_per_second / 1e9),
+             share      ? fmt::format("{:.0f} %", 100 * *share)
+             : uses_any ? "n/a"
+                        : "-",
+             f.reader == "penstock" ? fmt::format("{:.1f}", f.first_batch_seconds * 1e3) : "-",
+             penstock::format_bytes(f.device_bytes), penstock::format_bytes(f.pinned_bytes), f.checksum);
+  if (f.reader == "penstock") fmt::print("    {}\n", f.report.bottleneck);
   std::fflush(stdout);
 }
 
@@ -90,25 +115,30 @@ nlohmann::json to_json(const results& all) {
     json["storage_gb_per_s"] = all.limits->storage_bytes_per_second / 1e9;
     if (all.limits->link_bytes_per_second) json["link_gb_per_s"] = *all.limits->link_bytes_per_second / 1e9;
   }
-  for (const figure& f : all.figures) json[f.reader == "penstock" ? "runs" : f.reader].push_back(to_json(f));
+  const machine_limits limits = all.limits.value_or(machine_limits{});
+  for (const figure& f : all.figures) json[f.reader == "penstock" ? "runs" : f.reader].push_back(to_json(f, limits));
   return json;
 }
 
 std::string to_csv(const results& all) {
   std::string text =
       "reader,dataset,order,batch_rows,rows_per_s,gb_per_s,gb_per_s_min,gb_per_s_max,link_gb_per_s,storage_gb_per_s,"
-      "first_batch_ms,device_bytes_peak,pinned_bytes_peak,mixing,checksum,bottleneck\n";
+      "share_of_limit,first_batch_ms,device_bytes_peak,pinned_bytes_peak,mixing,checksum,bottleneck\n";
   const machine_limits limits = all.limits.value_or(machine_limits{});
   const std::string link =
       limits.link_bytes_per_second ? fmt::format("{}", *limits.link_bytes_per_second / 1e9) : std::string();
+  const auto optional_text = [](std::optional<double> value) {
+    return value ? fmt::format("{}", *value) : std::string();
+  };
   for (const figure& f : all.figures)
-    text += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:016x},{}\n", f.reader, csv_text(f.dataset), csv_text(f.order),
-        f.batch_rows, f.rows_per_second, f.bytes_per_second / 1e9, f.least_bytes_per_second / 1e9,
-        f.most_bytes_per_second / 1e9, link, limits.storage_bytes_per_second / 1e9,
-        f.reader == "penstock" ? fmt::format("{}", f.first_batch_seconds * 1e3) : std::string(), f.device_bytes,
-        f.pinned_bytes, f.price && f.price->mixing ? fmt::format("{}", *f.price->mixing) : std::string(), f.checksum,
-        csv_text(f.report.bottleneck));
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:016x},{}\n", f.reader, csv_text(f.dataset),
+                        csv_text(f.order), f.batch_rows, f.rows_per_second, f.bytes_per_second / 1e9,
+                        f.least_bytes_per_second / 1e9, f.most_bytes_per_second / 1e9, link,
+                        limits.storage_bytes_per_second / 1e9, optional_text(share_of_limit(f, limits)),
+                        f.reader == "penstock" ? fmt::format("{}", f.first_batch_seconds * 1e3) : std::string(),
+                        f.device_bytes, f.pinned_bytes,
+                        f.price && f.price->mixing ? fmt::format("{}", *f.price->mixing) : std::string(), f.checksum,
+                        csv_text(f.report.bottleneck));
   return text;
 }
 

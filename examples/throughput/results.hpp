@@ -17,14 +17,15 @@ struct results {
   std::vector<figure> figures;           ///< in the order of measuring
 };
 
-/// The lower of the limits of link and storage, in bytes of the files.
-double lowest(const machine_limits& limits);
+/// How much of the link's or the storage's limit a figure came to, whichever is more: bytes as they are stored, or
+/// copied. Nothing where it used neither, or what it used is not known.
+std::optional<double> share_of_limit(const figure& f, const machine_limits& limits);
 
 /// Puts a figure's report beside the limits.
 void judge(figure& f, const machine_limits& limits);
 
 void print_head();
-/// A figure's line: rates, and their share of the lowest limit.
+/// A figure's line: rates, share of the limit, memory; below it, what held Penstock up.
 void print(const figure& f, const machine_limits& limits);
 
 nlohmann::json to_json(const results& all);

@@ -13,20 +13,32 @@ import numpy
 from program_case import program_case, programs
 
 
-def checksum_of(path, dataset):
-    """The sum of the rows' 32-bit words, each row filled up with zeros, modulo 2^64, in hexadecimal."""
-    with h5py.File(path) as file:
-        values = file[dataset][:]
+def sum_of(values):
+    """The sum of the rows' 32-bit words, each row filled up with zeros."""
     row_bytes = values.reshape(len(values), -1).view("u1")
     padded = numpy.pad(row_bytes, ((0, 0), (0, -row_bytes.shape[1] % 4)))
-    return f"{int(padded.view('<u4').sum(dtype='u8')):016x}"
+    return int(padded.view("<u4").sum(dtype="u8"))
+
+
+def checksum_of(path, dataset):
+    """The same of a dataset, modulo 2^64, in hexadecimal."""
+    with h5py.File(path) as file:
+        return f"{sum_of(file[dataset][:]):016x}"
+
+
+def size(bytes):
+    """As the programs write it: "512 B", "1.50 MiB", three significant digits."""
+    unit = 0
+    while bytes >= 1024:
+        bytes, unit = bytes / 1024, unit + 1
+    return f"{bytes:.{0 if unit == 0 or bytes >= 100 else 1 if bytes >= 10 else 2}f} {['B', 'KiB', 'MiB', 'GiB'][unit]}"
 
 
 class throughput(program_case):
-    def measure(self, path, *arguments, dataset="/x"):
+    def measure(self, path, *arguments, dataset="/x", repeat=1):
         results = self.folder / "results.json"
         done = self.run_program(
-            "penstock-throughput", path, "--dataset", dataset, "--epochs", 1, "--repeat", 1, "--json", results, *arguments
+            "penstock-throughput", path, "--dataset", dataset, "--epochs", 1, "--repeat", repeat, "--json", results, *arguments
         )
         return json.loads(results.read_text()), done.stdout
 
@@ -59,8 +71,58 @@ class throughput(program_case):
         self.assertGreater(run["first_batch_ms"], 0)
         self.assertTrue(run["bottleneck"])
         self.assertAlmostEqual(run["gb_per_s"], run["rows_per_s"] * 64 * 4 / 1e9)
-        self.assertIn(run["checksum"], table)
-        self.assertIn(f"{run['rows_per_s']:.0f}", table)
+        for name, shown in ("rows/s", f"{run['rows_per_s']:.0f}"), ("GB/s", f"{run['gb_per_s']:.3f}"), (
+            "least, most", f"{run['gb_per_s_min']:.3f}, {run['gb_per_s_max']:.3f}"
+        ), ("first ms", f"{run['first_batch_ms']:.1f}"), ("device", size(run["device_bytes_peak"])), (
+            "pinned", size(run["pinned_bytes_peak"])
+        ), ("checksum", run["checksum"]), ("", "    " + run["bottleneck"] + "\n"):  # fmt: skip
+            self.assertIn(name, table)
+            self.assertRegex(table, rf"\s{re.escape(shown)}")
+
+    def test_shares_are_of_what_is_stored_and_none_is_shown_of_small_files(self):
+        device = "--device", "host", "--batch-rows", 256, "--block-bytes", "64KiB"
+        path = self.make_rows("--filter", "gzip:1", "--chunk-rows", 128, rows=200_000)  # random numbers; 45 MB of 51
+        results, shown = self.measure(path, *device, "--resident", "--baseline", "--csv", self.folder / "results.csv")
+        with h5py.File(path) as file:
+            ratio = file["x"].id.get_storage_size() / file["x"].nbytes
+        for figure in results["runs"] + results["baseline"]:
+            share = ratio * figure["gb_per_s"] / results["storage_gb_per_s"]
+            self.assertAlmostEqual(figure["share_of_limit"] / share, 1, delta=0.03)
+        self.assertNotIn("share_of_limit", results["resident"][0])  # it uses neither storage nor link
+        with open(self.folder / "results.csv", newline="") as file:
+            shares = {line["reader"]: line["share_of_limit"] for line in csv.DictReader(file)}
+        self.assertAlmostEqual(float(shares["penstock"]), results["runs"][0]["share_of_limit"], places=6)
+        self.assertEqual(shares["resident"], "")
+        self.assertIn(f" {100 * results['runs'][0]['share_of_limit']:.0f} % ", shown)
+        results, shown = self.measure(self.make_rows(rows=100), *device)
+        self.assertNotIn("share_of_limit", results["runs"][0])
+        self.assertIn(" n/a ", shown)
+        self.assertIn("rows.h5 is too small to tell", shown)
+
+    def test_the_median_of_two_repetitions_is_their_mean(self):
+        results, _ = self.measure(self.make_rows(), repeat=2)
+        for run in results["runs"]:
+            self.assertLess(run["gb_per_s_min"], run["gb_per_s_max"])
+            self.assertAlmostEqual(run["gb_per_s"], (run["gb_per_s_min"] + run["gb_per_s_max"]) / 2)
+
+    def test_values_are_cast_on_the_device_and_rates_are_those_of_stored_bytes(self):
+        path = self.make_rows("--type", "uint8", columns=7)
+        with h5py.File(path) as file:
+            values, labels = file["x"][:], file["label"][:]
+        cast = ["--as", "float32", "--scale", 0.5, "--shift", -3]
+        for more, bytes_of_row, others in ([], 7, 0), (["--with", "/label"], 7 + labels.itemsize, sum_of(labels)):
+            arguments = ["--batch-rows", "100,5000", "--order", "sequential,shuffled"]
+            results, shown = self.measure(path, *arguments, *cast, *more)
+            expected = (sum_of(values.astype("f4") / 2 - 3) + others) % 2**64
+            self.assertEqual({run["checksum"] for run in results["runs"]}, {f"{expected:016x}"})
+            for run in results["runs"]:
+                self.assertAlmostEqual(run["gb_per_s"], run["rows_per_s"] * bytes_of_row / 1e9)
+                self.assertEqual((run["as"], run["scale"], run["shift"]), ("float32", 0.5, -3))
+                self.assertEqual(run.get("with", []), more[1:])
+            self.assertIn("/x as float32 + /label" if more else "/x as float32 ", shown)
+        stored, _ = self.measure(path, "--batch-rows", 100, "--with", "/label", "--with", "/x")
+        self.assertEqual(int(stored["runs"][0]["checksum"], 16), 2 * sum_of(values) + sum_of(labels))
+        self.assertNotIn("as", stored["runs"][0])
 
     def test_csv_holds_a_line_for_each_figure(self):
         table = self.folder / "results.csv"
@@ -303,6 +365,9 @@ class throughput(program_case):
         self.assert_one_line(run(path, "--dataset", "/x", "--device", "tpu", expect=2), "tpu")
         self.assert_one_line(run(path, "--dataset", "/x", "--threads", "-1", expect=2), "--threads", "-1")
         self.assert_one_line(run(path, "--dataset", "/x", "--repeat", "0", expect=2), "--repeat", "at least 1")
+        for more, word in (("--as", "float3"), "float32"), (("--with", "/y"), "/y"), (("--baseline", "--as", "float64"), "--as"):
+            expect = 1 if "--with" in more else 2
+            self.assert_one_line(run(path, "--dataset", "/x", *more, expect=expect), word)
         self.assert_one_line(run(path, "--dataset", "/x", "--json", path, expect=2), "--json")
         self.assert_one_line(run(path, "--dataset", "/x", "--json", self.folder / "no" / "r", expect=1), "no folder")
         self.assert_one_line(run(path, "--dataset", "/x", "--plot", "plot.pdf", expect=2), "--plot", ".svg")
