@@ -9,7 +9,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
+#include <future>
 #include <latch>
+#include <mutex>
 #include <numeric>
 #include <stdexcept>
 
@@ -208,6 +211,26 @@ BOOST_AUTO_TEST_CASE(who_waits_for_a_batch_can_look_up_and_leave) {
   BOOST_TEST(range.next().index() == 1u);
   BOOST_TEST(calls == 4);
   BOOST_TEST(pipeline.report().failures == 0u);
+}
+
+BOOST_DATA_TEST_CASE(the_next_epoch_is_read_while_the_last_batch_of_this_one_is_held, every_device, name) {
+  const small_file file(200, 64);
+  std::promise<void> read_ahead;
+  std::once_flag told;
+  auto pipeline = (pp::read(file.all()) |
+                   pp::transform_host({.name = "note"},
+                                      [&](const pp::block& block) {
+                                        if (block.epoch() == 1) std::call_once(told, [&] { read_ahead.set_value(); });
+                                      }) |
+                   pp::batched({.rows = 100}))
+                      .build(gpu::device::parse(name), small);
+  auto range = pipeline.epochs(0, 2);
+  range.next().release();
+  const pp::batch last = range.next();
+  BOOST_TEST(last.epoch() == 0u);
+  BOOST_TEST(last.index() == 1u);
+  const auto known = read_ahead.get_future().wait_for(std::chrono::seconds(30));  // not for ever, where it is not
+  BOOST_TEST((known == std::future_status::ready));
 }
 
 BOOST_AUTO_TEST_CASE(the_report_knows_the_time_of_a_run_in_progress) {
