@@ -35,6 +35,7 @@ std::function<void()> batch_lease::told_apart(std::function<void()> of_user) {
 }
 
 batch batch_lease::next() {
+  if (count_.paused.are_on()) count_.resume(clock::now());
   const std::size_t batch_rows = on_->parts->batch.rows;
   if (next_ == run_->plan.batches()) return {};
   check_that_it_may_lend();

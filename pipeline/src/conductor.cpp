@@ -162,10 +162,11 @@ void conductor::conduct() {
       continue;
     }
     const auto start = clock::now();
+    const pauses::moment since = count_.paused.of(start);
     if (progressed == clock::time_point{}) progressed = start;
     const obstacle reason = held_up_by(news);
     news = wait(news, watchful_ && start - progressed < watch);
-    count_.idle[static_cast<std::size_t>(reason)].add(clock::now() - start);
+    count_.idle[static_cast<std::size_t>(reason)].add(count_.paused.counted(since, clock::now()));
   }
 }
 
@@ -243,7 +244,7 @@ bool conductor::may_let_in(std::uint64_t released) {
   if (opened_ == issued_) {
     ++opened_;
     current_->times.open(issued_, now);
-    waits_since_ = now;
+    waits_since_ = count_.paused.of(now);
   }
   if (lacks_slot) return false;
   if (has_slot_ == issued_) {
@@ -261,11 +262,11 @@ bool conductor::may_let_in(std::uint64_t released) {
 
 /// The block that is to be let in next has waited until now for something.
 void conductor::waited(time_sum& sum, const char* name, clock::time_point now) {
-  if (now == waits_since_) return;
-  sum.add(now - waits_since_);
+  if (now == waits_since_.at) return;
+  sum.add(count_.paused.counted(waits_since_, now));
   const block_place place = current_->plan.block(issued_);
-  note(trace_log::track::entrance, name, waits_since_, now, issued_, place.rows, place.epoch);
-  waits_since_ = now;
+  note(trace_log::track::entrance, name, waits_since_.at, now, issued_, place.rows, place.epoch);
+  waits_since_ = count_.paused.of(now);
 }
 
 }  // namespace penstock::pipeline

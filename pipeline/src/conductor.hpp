@@ -100,9 +100,9 @@ class conductor final : public ring_filler {
   // Of the run in progress; touched by the conductor's thread alone.
   gpu::slot_ring slots_, images_;
   std::uint64_t issued_ = 0, arrived_ = 0, emitted_ = 0;
-  std::uint64_t opened_ = 0;       ///< blocks that are, or were, first in the line before the flow
-  std::uint64_t has_slot_ = 0;     ///< blocks that have, or had, a slot
-  clock::time_point waits_since_;  ///< the block that is first in that line, for what it lacks
+  std::uint64_t opened_ = 0;    ///< blocks that are, or were, first in the line before the flow
+  std::uint64_t has_slot_ = 0;  ///< blocks that have, or had, a slot
+  pauses::moment waits_since_;  ///< the block that is first in that line, for what it lacks
   task_at_hand doing_;
   std::uint64_t in_copy_ = 0;         ///< blocks whose last copy was issued
   std::uint64_t blocks_put_out_ = 0;  ///< blocks whose rows are all out, or on their way

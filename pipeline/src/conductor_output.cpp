@@ -46,7 +46,7 @@ clock::time_point conductor::copy_images(std::uint64_t first, std::uint64_t bloc
   if (uses > images_.slots()) images_used_.hold(copy_, uses - images_.slots());
   gpu::copy(copy_, images_.at(first), slots_.at(first), blocks * images_.slot_bytes());
   const auto end = clock::now();
-  count_.copy.add(end - start, blocks * on_.sizes.image_bytes, has_straight_ ? 0 : blocks);
+  count_.copy.add(count_.paused.counted(start, end), blocks * on_.sizes.image_bytes, has_straight_ ? 0 : blocks);
   note(trace_log::track::device, "copy", start, end, first, rows, current_->plan.block(first).epoch);
   return end;
 }
@@ -173,7 +173,7 @@ clock::time_point conductor::copy_straight(const piece& p, clock::time_point sta
     straight_filled_.hold(work_, p.ring_first + p.rows);
   }
   const auto end = clock::now();
-  count_.copy.add(end - start, bytes, p.blocks_done > p.first_block ? 1 : 0);
+  count_.copy.add(count_.paused.counted(start, end), bytes, p.blocks_done > p.first_block ? 1 : 0);
   note(trace_log::track::device, "copy", start, end, p.first_block, p.rows, p.epoch);
   return end;
 }
@@ -210,7 +210,8 @@ clock::time_point conductor::gather(const piece& p, clock::time_point start) {
   else
     work();
   const auto end = clock::now();
-  count_.gather.add(end - start, 0, p.blocks_done > p.first_block ? p.blocks_done - p.first_block : 0);
+  count_.gather.add(count_.paused.counted(start, end), 0,
+                    p.blocks_done > p.first_block ? p.blocks_done - p.first_block : 0);
   note(trace_log::track::device, "gather", start, end, p.first_block, p.rows, p.epoch);
   return end;
 }
@@ -238,7 +239,8 @@ clock::time_point conductor::transform(const piece& p, clock::time_point start) 
                                          rows_drawn(on_.rows, p.epoch, p.first, p.rows), std::current_exception()));
     }
     const auto end = clock::now();
-    count_.device_transforms[t].add(end - start, 0, p.blocks_done > p.first_block ? p.blocks_done - p.first_block : 0);
+    count_.device_transforms[t].add(count_.paused.counted(start, end), 0,
+                                    p.blocks_done > p.first_block ? p.blocks_done - p.first_block : 0);
     current_->times.set_piece(current_->times.of().transformed(t), end);
     note(trace_log::track::device, step.name.c_str(), start, end, p.first_block, p.rows, p.epoch);
     start = end;

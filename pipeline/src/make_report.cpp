@@ -239,7 +239,7 @@ pipeline_report make_report(const ground& on, statistics& count, double running_
   for (const host_field& field : on.fields.host)
     if (field.reader != none) row_bytes += field.row_bytes();
   r.bytes = r.rows * row_bytes;
-  r.seconds = count.seconds + running_seconds;
+  r.seconds = count.seconds + running_seconds - to_seconds(count.paused.of(now).paused);
   r.first_batch_seconds = count.first_batch_seconds;
 
   r.stages = stages_of(on, count, now);

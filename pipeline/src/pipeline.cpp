@@ -25,12 +25,18 @@ void pipeline::impl::end_run() {
     on_stop.reset();
     users = lease->end();
     hands->stop();
+    if (count.paused.are_on()) count.resume(clock::now());
+    at_pause.reset();
     count.seconds += lease->seconds();  // now that its stages' clocks stand still
     count.failures += lease->failures();
   }
   if (users.empty()) return;
   hands->wait_for_users(users);
   users.clear();
+}
+
+pipeline_report pipeline::impl::report(const machine_limits& limits) {
+  return make_report(*on, count, running ? lease->seconds() : 0, limits);
 }
 
 void pipeline::impl::end_run_if_possible() noexcept {
@@ -116,7 +122,17 @@ std::string pipeline::state_after(const batch& last) const {
 run_position pipeline::resume_at(std::string_view state) const { return read_state(*impl_->on, state); }
 
 pipeline_report pipeline::report(const machine_limits& limits) const {
-  return make_report(*impl_->on, impl_->count, impl_->running ? impl_->lease->seconds() : 0, limits);
+  if (!impl_->count.paused.are_on()) return impl_->report(limits);
+  pipeline_report before = *impl_->at_pause;
+  before.limits = limits;
+  before.bottleneck = bottleneck_of(before);
+  return before;
+}
+
+void pipeline::pause() {
+  if (!impl_->running || impl_->count.paused.are_on()) return;
+  impl_->at_pause = std::make_unique<pipeline_report>(impl_->report({}));
+  impl_->count.pause(clock::now());
 }
 
 std::uint64_t pipeline::write_trace(const std::filesystem::path& file) const {

@@ -33,6 +33,9 @@ struct pipeline::impl {
   void end_run_if_possible() noexcept;
   std::shared_ptr<batch_lease> begin_run(std::uint64_t first, std::uint64_t epochs, const consume_options& options);
 
+  /// Of now.
+  pipeline_report report(const machine_limits& limits);
+
   static std::unique_ptr<trace_log> trace_for(const ground& on) {
     const std::size_t bytes = on.parts->trace.bytes;
     if (bytes == 0) return nullptr;
@@ -45,7 +48,8 @@ struct pipeline::impl {
   std::unique_ptr<trace_log> trace;    ///< where one was asked for
   std::shared_ptr<batch_lease> lease;  ///< of the last run
   bool running = false;
-  std::vector<gpu::stream_ref> users;  ///< of the run before, for which later work does not wait yet
+  std::unique_ptr<pipeline_report> at_pause;  ///< while count is paused
+  std::vector<gpu::stream_ref> users;         ///< of the run before, for which later work does not wait yet
   std::unique_ptr<std::stop_callback<std::function<void()>>> on_stop;
   consumer_help* help = nullptr;       ///< of `hands`, where the consumer takes part
   std::unique_ptr<ring_filler> hands;  ///< last: its threads end before what they use

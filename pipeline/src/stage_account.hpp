@@ -38,6 +38,7 @@ class stage_account {
   void begin_run(clock::time_point now) {
     const std::lock_guard lock(mutex_);
     running_ = true;
+    paused_ = false;
     last_ = now;
     waiting_ = at_work_ = 0;
   }
@@ -45,6 +46,18 @@ class stage_account {
     const std::lock_guard lock(mutex_);
     advance(now);
     running_ = false;
+  }
+
+  /// From now until resume(), blocks are counted as ever, and no time.
+  void pause(clock::time_point now) {
+    const std::lock_guard lock(mutex_);
+    advance(now);
+    paused_ = true;
+  }
+  void resume(clock::time_point now) {
+    const std::lock_guard lock(mutex_);
+    advance(now);
+    paused_ = false;
   }
 
   /// Blocks come to the stage and wait.
@@ -70,7 +83,7 @@ class stage_account {
   figures read(clock::time_point now) const {
     const std::lock_guard lock(mutex_);
     stage_account::figures sums = sums_;
-    if (running_) add(sums, now - last_);
+    if (running_ && !paused_) add(sums, now - last_);
     sums.workers = workers_;
     return sums;
   }
@@ -86,7 +99,7 @@ class stage_account {
 
   void advance(clock::time_point now) {
     if (!running_ || now <= last_) return;
-    add(sums_, now - last_);
+    if (!paused_) add(sums_, now - last_);
     last_ = now;
   }
 
@@ -103,7 +116,7 @@ class stage_account {
   mutable std::mutex mutex_;
   std::size_t workers_ = 1;
   figures sums_;
-  bool running_ = false;
+  bool running_ = false, paused_ = false;
   clock::time_point last_;
   std::int64_t waiting_ = 0, at_work_ = 0;
 };

@@ -2,6 +2,7 @@
 
 #include "device_stall.hpp"
 #include "ground.hpp"
+#include "pauses.hpp"
 #include "reader_tuner.hpp"
 #include "stage_account.hpp"
 #include "stamps.hpp"
@@ -59,6 +60,21 @@ struct statistics {
     hands.end_run(now);
   }
 
+  /// Nobody waits for rows from now on. The consumer's thread, as resume().
+  void pause(clock::time_point now) {
+    paused.begin(now);
+    for (stage_account& stage : flow) stage.pause(now);
+    slots.pause(now);
+    hands.pause(now);
+  }
+  void resume(clock::time_point now) {
+    paused.end(now);
+    for (stage_account& stage : flow) stage.resume(now);
+    slots.resume(now);
+    hands.resume(now);
+  }
+
+  pauses paused;  ///< the time sums below leave them out
   reader_tuner readers;
   std::deque<stage_account> flow;  ///< reading, then each host transform
   stage_account slots;             ///< "waiting" are those in use
@@ -76,7 +92,7 @@ struct statistics {
   std::uint64_t epochs = 0;
   std::uint64_t batches = 0;
   std::uint64_t rows = 0;
-  double seconds = 0;
+  double seconds = 0;  ///< of runs that are over, pauses included
   double first_batch_seconds = 0;
   double wait_seconds = 0;
   std::vector<double> waits;  ///< as stamps::charge

@@ -249,6 +249,54 @@ BOOST_DATA_TEST_CASE(stages_say_what_they_did_and_whom_they_waited_for, every_de
   BOOST_TEST(report.device_stall.applies == (name != "host"));
 }
 
+// The consumer's own clock is the other account. Blocks are read ahead while it is away, as far as there is room.
+BOOST_DATA_TEST_CASE(a_pause_of_the_consumer_is_no_time_of_the_report, every_device, name) {
+  const small_file file(2000, 64);
+  auto pipeline = (pp::read(file.all()) |
+                   pp::transform_host({.name = "augment"}, [](const auto&) { std::this_thread::sleep_for(delay); }) |
+                   pp::transport({.block_bytes = 8192, .slots = 6, .threads = 2}) | pp::batched({.rows = 100}))
+                      .build(gpu::device::parse(name), small);
+  const auto time = [](const auto& work) {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  pipeline.pause();  // there is no run yet
+  std::optional<pp::epoch_range> range;
+  double at_work = time([&] { range.emplace(pipeline.epochs(0, 3)); });
+  double away = 0;
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    at_work += time([&] {
+      for (int batch = 0; batch < 20; ++batch) BOOST_REQUIRE_EQUAL(range->next().epoch(), epoch);
+      if (epoch < 2) pipeline.pause();
+    });
+    if (epoch == 2) break;
+    const pp::pipeline_report before = pipeline.report();
+    away += time([&] { std::this_thread::sleep_for(std::chrono::duration<double>(at_work)); });
+    pipeline.pause();  // again: it goes on
+    const pp::pipeline_report after = pipeline.report({.link_bytes_per_second = 1e9});
+    BOOST_TEST(after.seconds == before.seconds);
+    BOOST_TEST(after.rows == 2000u * (static_cast<unsigned>(epoch) + 1));
+    BOOST_TEST(after.stages.at(1).bytes == before.stages.at(1).bytes);
+    BOOST_TEST(after.limits.link_bytes_per_second.value_or(0) == 1e9);
+    BOOST_TEST(before.bottleneck.find("augment: ") == 0u, before.bottleneck);
+  }
+  const pp::pipeline_report report = pipeline.report();
+  BOOST_TEST_INFO(to_text(report));
+  BOOST_TEST(away > at_work);
+  BOOST_TEST(report.rows == 6000u);
+  BOOST_TEST(report.seconds <= at_work * 1.05);
+  BOOST_TEST(report.seconds >= at_work * 0.8);
+  BOOST_TEST(report.consumer_wait_seconds <= report.seconds);
+  for (const pp::stage_report& stage : report.stages) {
+    BOOST_TEST_INFO(stage.name);
+    BOOST_TEST(stage.busy_seconds + stage.wait_seconds <= static_cast<double>(stage.workers) * report.seconds * 1.001);
+    BOOST_TEST(stage.mean_at_work <= static_cast<double>(stage.workers) * 1.001);
+  }
+  range.reset();
+  BOOST_TEST(pipeline.report().seconds <= at_work * 1.05 + 0.05);  // the end of a run is its time
+}
+
 BOOST_AUTO_TEST_CASE(a_wait_before_the_first_block_is_in_the_line_is_no_wait_for_a_slot) {
   const small_file file(200, 64);
   auto pipeline = (pp::read(file.plain()) | pp::batched({.rows = 100})).build(gpu::device::host(), small);

@@ -1,4 +1,5 @@
 #include "stage_account.hpp"
+#include "pauses.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -64,6 +65,47 @@ BOOST_AUTO_TEST_CASE(workers_are_as_many_as_now_and_their_time_is_of_as_many_as_
   BOOST_TEST(idle.workers == 4u);
   BOOST_TEST(idle.busy_seconds == 2.021, nearly);
   BOOST_TEST(idle.starved_seconds == 0.003, nearly);
+}
+
+BOOST_AUTO_TEST_CASE(blocks_count_during_a_pause_and_time_does_not) {
+  pp::stage_account stage;
+  stage.begin_run(t0);
+  stage.arrive(t0, 2);
+  stage.start(t0);
+  stage.pause(t0 + ms(10));
+  BOOST_TEST(stage.read(t0 + ms(60)).seconds == 0.010, nearly);
+  stage.end(t0 + ms(70), 100);
+  stage.start(t0 + ms(80));
+  stage.resume(t0 + ms(110));
+  const auto sums = stage.read(t0 + ms(115));
+  BOOST_TEST(sums.seconds == 0.015, nearly);
+  BOOST_TEST(sums.busy_seconds == 0.015, nearly);
+  BOOST_TEST(sums.waiting_seconds == 0.010, nearly);
+  BOOST_TEST(sums.held_up_seconds + sums.starved_seconds == 0, nearly);
+  BOOST_TEST(sums.blocks == 1u);
+  BOOST_TEST(sums.bytes == 100u);
+}
+
+BOOST_AUTO_TEST_CASE(what_counts_of_a_time_is_what_was_not_paused) {
+  pp::pauses pauses;
+  const auto paused = [&](int when) { return pauses.of(t0 + ms(when)).paused; };
+  const auto early = pauses.of(t0);
+  pauses.begin(t0 + ms(10));
+  pauses.begin(t0 + ms(15));  // in it already
+  BOOST_TEST((paused(5) == ms(0)));
+  BOOST_TEST((paused(30) == ms(20)));
+  BOOST_TEST((pauses.counted(t0 + ms(8), t0 + ms(30)) == ms(2)));
+  const auto within = pauses.of(t0 + ms(30));
+  pauses.end(t0 + ms(40));
+  pauses.end(t0 + ms(45));
+  BOOST_TEST((pauses.counted(within, t0 + ms(47)) == ms(7)));
+  for (int n = 1; n <= 5; ++n) {
+    pauses.begin(t0 + ms(100 * n));
+    pauses.end(t0 + ms(100 * n + 10));
+  }
+  BOOST_TEST((pauses.counted(t0 + ms(495), t0 + ms(600)) == ms(95)));
+  BOOST_TEST((pauses.counted(early, t0 + ms(600)) == ms(600 - 30 - 5 * 10)));
+  BOOST_TEST((pauses.counted(within, t0 + ms(505)) == ms(505 - 30 - 10 - 4 * 10 - 5)));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

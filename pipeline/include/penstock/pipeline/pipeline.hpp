@@ -88,6 +88,10 @@ class pipeline {
   run_position resume_at(std::string_view state) const;
   /// What the pipeline did since it was built, beside what the machine could do, as far as that is known.
   pipeline_report report(const machine_limits& limits = {}) const;
+  /// For a consumer that leaves its run alone for a while, between epochs, say. What passes from now until the next
+  /// batch is asked for, or the run is ended, is no time of the report's, and a report until then tells what was until
+  /// now. Reading ahead goes on, and comes to the account with the next batch. Does nothing where there is no run.
+  void pause();
   /// Writes what was traced since the pipeline was built as JSON that Perfetto (ui.perfetto.dev) and chrome://tracing
   /// open: a track for each thread; spans of blocks in reading, transforms, copies, gathers, of blocks that wait to be
   /// let in, and of the consumer's waits. Returns how many spans had no room. Throws std::invalid_argument where

@@ -29,7 +29,7 @@ struct stage_report {
   std::string name{};
   std::uint64_t blocks = 0;
   std::uint64_t bytes = 0;
-  double bytes_per_second = 0;  ///< over the wall clock of the runs
+  double bytes_per_second = 0;  ///< over `seconds` of the report; bytes read ahead count
   double busy_seconds = 0;
   double wait_seconds = 0;           ///< idle during the runs
   std::string waited_for{};          ///< most of it
@@ -85,7 +85,7 @@ struct pipeline_report {
   std::uint64_t rows = 0;
   std::uint64_t bytes = 0;         ///< stored bytes of those rows
   std::uint64_t failures = 0;      ///< errors of runs that are over: the first of each reached the caller
-  double seconds = 0;              ///< wall clock between asking for an epoch and the end of its run
+  double seconds = 0;              ///< wall clock between asking for an epoch and the end of its run, without pauses
   double first_batch_seconds = 0;  ///< of the last run
   std::vector<stage_report> stages;
   reading_report reading;
