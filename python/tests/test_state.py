@@ -8,6 +8,8 @@ import h5py
 import numpy as np
 import pytest
 
+import reference_order as reference
+
 import penstock as ps
 from penstock._run import Run
 
@@ -124,26 +126,56 @@ def test_a_state_can_be_loaded_while_arrays_live(make, labels_of):
     np.testing.assert_array_equal(labels_of(loader.epoch(0)), whole[64:])
 
 
-#: What penstock::pipeline::order says of 24 rows, in C++.
-IN_CPP = {
-    (ps.Shuffled(seed=7, run_rows=4, pool_rows=12), 0): "10 15 11 16 12 19 8 9 13 17 18 14 23 21 2 0 1 4 5 7 22 6 20 3",
-    (ps.Shuffled(seed=7, run_rows=4, pool_rows=12), 5): "15 1 13 0 2 12 5 6 7 3 4 14 16 19 22 17 23 21 9 11 20 10 8 18",
-    (ps.Random(seed=7), 0): "1 6 14 2 11 23 7 5 13 15 10 18 20 4 19 17 16 22 8 21 3 9 12 0",
-    (ps.Random(seed=7), 5): "17 3 6 9 22 16 5 7 23 19 12 10 18 8 2 21 4 20 1 15 13 11 0 14",
+SHUFFLED, TAIL = (ps.Shuffled(seed=7, run_rows=run, pool_rows=pool) for run, pool in ((4, 12), (4, 8)))
+WEIGHTS = [0, 1, 2, 3, 4, 0, 10, 5]
+LABELS = [0, 0, 1, 0, 1, 2, 0, 0, 1, 0]
+
+#: What reference_order.py says of so many rows; test/pipeline/order_properties.cpp asks C++ for the same numbers. A mix is of 10
+#: and 5 rows, three to one.
+DRAWN = {
+    "shuffled, epoch 0": (SHUFFLED, 24, 0, {}, "10 15 11 16 12 19 8 9 13 17 18 14 23 21 2 0 1 4 5 7 22 6 20 3"),
+    "shuffled, epoch 5": (SHUFFLED, 24, 5, {}, "15 1 13 0 2 12 5 6 7 3 4 14 16 19 22 17 23 21 9 11 20 10 8 18"),
+    "a short run": (SHUFFLED, 26, 0, {}, "8 13 9 16 24 19 14 15 25 17 18 12 21 3 0 10 11 22 23 5 20 4 2 1 7 6"),
+    "rank 1 of 2": (TAIL, 26, 1, {"rank": 1, "world_size": 2, "last": "pad"}, "2 0 23 22 1 20 3 21 13 25 12 14 15"),
+    "random, epoch 0": (ps.Random(seed=7), 24, 0, {}, "1 6 14 2 11 23 7 5 13 15 10 18 20 4 19 17 16 22 8 21 3 9 12 0"),
+    "random, epoch 5": (ps.Random(seed=7), 24, 5, {}, "17 3 6 9 22 16 5 7 23 19 12 10 18 8 2 21 4 20 1 15 13 11 0 14"),
+    "weighted": (ps.Weighted(WEIGHTS, seed=7, rows=24), 8, 1, {}, "2 6 6 7 2 2 3 7 2 6 4 7 4 6 6 7 6 4 6 6 6 4 4 4"),
+    "balanced": (ps.Balanced(seed=7, rows=24), 10, 1, {}, "9 4 5 8 5 7 0 5 2 1 8 5 3 4 5 2 6 5 5 9 8 4 6 5"),
+    "mixed": (SHUFFLED, (10, 5), 1, {}, "9 0 3 0 11 1 13 1 10 12 8 2 12 6 0 4 2 1 7 13 10 5 3 11"),
+}
+
+REFERENCE = {
+    "shuffled, epoch 0": lambda: reference.shuffled(24, 7, 0, 4, 12),
+    "shuffled, epoch 5": lambda: reference.shuffled(24, 7, 5, 4, 12),
+    "a short run": lambda: reference.shuffled(26, 7, 0, 4, 12),
+    "rank 1 of 2": lambda: reference.shuffled_of_rank(26, 7, 1, 4, 8, 1, 2),
+    "random, epoch 0": lambda: reference.random(24, 7, 0),
+    "random, epoch 5": lambda: reference.random(24, 7, 5),
+    "weighted": lambda: reference.weighted(WEIGHTS, 7, 1, 24),
+    "balanced": lambda: reference.balanced(LABELS, 7, 1, 24),
+    "mixed": lambda: reference.mixed([(10, 3), (5, 1)], 7, 1, 24, 4, 12),
 }
 
 
-@pytest.mark.parametrize(("order", "epoch"), list(IN_CPP))
-def test_rows_come_as_in_cpp_and_a_resumed_loop_s_too(make, labels_of, tmp_path, order, epoch):
-    expected = [int(row) for row in IN_CPP[order, epoch].split()]
-    with h5py.File(tmp_path / "rows.h5", "w") as f:
-        f["label"] = np.arange(24)
-    rows = ps.Source(label=f"{tmp_path}/rows.h5:/label")
-    loader = make(5, of=rows, order=order)
-    first = next(loader.epoch(epoch)).numpy("label").tolist()
-    resumed = make(5, of=rows, order=order)
+def ids_of(batches):
+    return [row for batch in batches for row in batch.row_ids().tolist()]
+
+
+@pytest.mark.parametrize("case", list(DRAWN))
+def test_rows_are_drawn_as_written_and_a_resumed_loop_s_too(make, tmp_path, case):
+    order, rows, epoch, options, numbers = DRAWN[case]
+    expected = [int(row) for row in numbers.split()]
+    assert REFERENCE[case]() == expected
+    parts = []
+    for part, size in enumerate(rows if isinstance(rows, tuple) else (rows,)):
+        with h5py.File(tmp_path / f"{part}.h5", "w") as f:
+            f["label"] = LABELS if case == "balanced" else np.arange(size)
+        parts.append(ps.Source(label=f"{tmp_path}/{part}.h5:/label"))
+    source = ps.mixed(zip(parts, (3, 1)), rows=24) if case == "mixed" else parts[0]
+    loader, resumed = (make(5, of=source, order=order, **options) for _ in range(2))
+    first = next(loader.epoch(epoch)).row_ids().tolist()
     resumed.load_state_dict(loader.state_dict())
-    assert first + labels_of(resumed.epoch(epoch)).tolist() == expected
+    assert first + ids_of(resumed.epoch(epoch)) == expected
 
 
 #: What penstock::pipeline::pipeline::state() wrote of such a file in C++.
@@ -161,7 +193,7 @@ def test_a_state_is_that_of_cpp_both_ways(make, labels_of, tmp_path):
     next(loader.epoch(5))
     assert loader.state_dict() == json.loads(STATE_IN_CPP)
     loader.load_state_dict(json.loads(STATE_IN_CPP))
-    assert labels_of(loader.epoch(5)).tolist() == [int(row) for row in IN_CPP[order, 5].split()[5:]]
+    assert labels_of(loader.epoch(5)).tolist() == [int(row) for row in DRAWN["shuffled, epoch 5"][-1].split()[5:]]
 
 
 def interrupt_at(code, line):

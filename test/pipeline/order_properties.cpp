@@ -329,4 +329,45 @@ BOOST_AUTO_TEST_CASE(mixed_sources_keep_their_ratios_and_go_through_their_rows_p
   }
 }
 
+// What python/tests/reference_order.py, which was written from the descriptions and shares no code, says of seed 7; the
+// same numbers are in python/tests/test_state.py. Another draw would be another order for everybody's checkpoints.
+BOOST_AUTO_TEST_CASE(the_draws_are_those_that_are_written_down) {
+  const auto of = [](const pp::order_options& how, std::uint64_t count, const pp::row_supply& supply = {},
+                     pp::shard_options share = {}) {
+    return pp::order(how, {.rows = count, .row_bytes = 8}, supply, share);
+  };
+  const auto check = [](const char* name, const pp::order& order, std::uint64_t epoch, const rows& expected) {
+    BOOST_TEST_INFO_SCOPE(name);
+    BOOST_TEST(rows_of(order, epoch) == expected, boost::test_tools::per_element());
+  };
+  const auto shuffled = [](std::uint64_t pool) { return pp::shuffled{.seed = 7, .run_rows = 4, .pool_rows = pool}; };
+  check("shuffled, epoch 0", of(shuffled(12), 24), 0,
+        {10, 15, 11, 16, 12, 19, 8, 9, 13, 17, 18, 14, 23, 21, 2, 0, 1, 4, 5, 7, 22, 6, 20, 3});
+  check("shuffled, epoch 5", of(shuffled(12), 24), 5,
+        {15, 1, 13, 0, 2, 12, 5, 6, 7, 3, 4, 14, 16, 19, 22, 17, 23, 21, 9, 11, 20, 10, 8, 18});
+  check("a short run", of(shuffled(12), 26), 0,
+        {8, 13, 9, 16, 24, 19, 14, 15, 25, 17, 18, 12, 21, 3, 0, 10, 11, 22, 23, 5, 20, 4, 2, 1, 7, 6});
+  check("rank 1 of 2", of(shuffled(8), 26, {}, {.shards = 2, .rank = 1, .ranks = 2}), 1,
+        {2, 0, 23, 22, 1, 20, 3, 21, 13, 25, 12, 14, 15});
+  check("random, epoch 0", of(pp::random{.seed = 7}, 24), 0,
+        {1, 6, 14, 2, 11, 23, 7, 5, 13, 15, 10, 18, 20, 4, 19, 17, 16, 22, 8, 21, 3, 9, 12, 0});
+  check("random, epoch 5", of(pp::random{.seed = 7}, 24), 5,
+        {17, 3, 6, 9, 22, 16, 5, 7, 23, 19, 12, 10, 18, 8, 2, 21, 4, 20, 1, 15, 13, 11, 0, 14});
+
+  const auto weights = std::make_shared<pp::weight_table>(8);
+  for (const double weight : {0, 1, 2, 3, 4, 0, 10, 5}) weights->add(weight);
+  weights->finish();
+  check("weighted", of(pp::weighted{.seed = 7, .rows = 24}, 8, {.weights = weights}), 1,
+        {2, 6, 6, 7, 2, 2, 3, 7, 2, 6, 4, 7, 4, 6, 6, 7, 6, 4, 6, 6, 6, 4, 4, 4});
+  const auto classes =
+      std::make_shared<pp::class_table>(pp::row_classes{.of_row = {0, 0, 1, 0, 1, 2, 0, 0, 1, 0}, .classes = 3});
+  check("balanced", of(pp::class_balanced{.seed = 7, .rows = 24}, 10, {.classes = classes}), 1,
+        {9, 4, 5, 8, 5, 7, 0, 5, 2, 1, 8, 5, 3, 4, 5, 2, 6, 5, 5, 9, 8, 4, 6, 5});
+  const auto mix = std::make_shared<pp::mix_table>();
+  mix->parts = {{0, 10, 3}, {10, 5, 1}};
+  mix->rows = 24;
+  check("mixed", of(shuffled(12), 15, {.mix = mix}), 1,
+        {9, 0, 3, 0, 11, 1, 13, 1, 10, 12, 8, 2, 12, 6, 0, 4, 2, 1, 7, 13, 10, 5, 3, 11});
+}
+
 BOOST_AUTO_TEST_SUITE_END()
