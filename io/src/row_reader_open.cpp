@@ -96,7 +96,8 @@ void row_reader::impl::add(location where) {
   if (!allow_missing_sources && !s.info.missing_sources.empty())
     throw failure(fmt::format(
         "it is virtual, and {} of its sources are missing, the first {}; their values would be fill values: "
-        "set read_options::allow_missing_sources to read them so",
+        "set allow_missing_sources of the options it is read with (field_options of a pipeline, or read_options) to "
+        "read them so",
         s.info.missing_sources.size(), s.info.missing_sources.front()));
 
   o.text_padding = d->value.text_padding;

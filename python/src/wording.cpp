@@ -19,7 +19,9 @@ constexpr wording wordings[] = {
     {"(batch_options::last)", "(last='pad' or 'drop')"},
     {"batch_options::rows", "batch_size"},
     {"transport_options::threads", "threads"},
-    {"set read_options::allow_missing_sources", "say source.reading(allow_missing_sources=True)"},
+    {"transport_options::slots", "slots"},
+    {"set allow_missing_sources of the options it is read with (field_options of a pipeline, or read_options)",
+     "say source.reading(allow_missing_sources=True)"},
     {"describe the pipeline with traced(), so that", "make the loader with trace='8MiB', so that"},
     {"the JSON text that pipeline::state() returned", "what state_dict() returned"},
 };
