@@ -162,7 +162,7 @@ class Field:
 
     def jax(self) -> Any:
         """A jax.Array of these rows. JAX copies rows on the host that do not suit its alignment."""
-        import jax
+        import jax.dlpack
 
         return jax.dlpack.from_dlpack(self)
 
@@ -261,6 +261,13 @@ class Batch:
 
         return numpy.frombuffer(self._handle.row_ids(), dtype=numpy.uint64)
 
+    def row_identities(self, name: str) -> npt.NDArray[np.uint64]:
+        """Where the valid rows lie: pairs of the number of a dataset among those of the field, and of the row in it. They
+        tell rows apart whatever else the source has; Loader.place_of() knows the files' names. Computed when asked."""
+        import numpy
+
+        return numpy.frombuffer(self._handle.row_identities(name), dtype=numpy.uint64).reshape(-1, 2)
+
     @property
     def stream(self) -> int | None:
         """CUDA's handle of the stream that the rows are for: work on it sees them, and they are given back in its order. 0: the
@@ -269,9 +276,13 @@ class Batch:
 
     def used_on(self, stream: Any) -> None:
         """Says that work on another CUDA stream uses the rows too: it waits for them now, and they are given back only
-        after it. Takes a stream of torch or CuPy, or a handle; the stream must live until the batch is given back."""
+        after it. Takes a stream of torch or CuPy, or a handle; the stream must live until the batch is given back. On the
+        host there is nothing to wait for."""
+        handle = stream_handle(stream)
+        if handle is None:
+            raise TypeError("used_on() takes the stream that uses the rows: one of torch or CuPy, or its handle, not None")
         if self._device[0] == _CUDA:
-            self._handle.used_on(stream_handle(stream) or 0)
+            self._handle.used_on(handle)
 
     def release(self) -> None:
         """Gives the batch back now, instead of when the loop goes on. Arrays made from it stay valid."""

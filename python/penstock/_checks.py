@@ -28,3 +28,11 @@ def finite(name: str, value: Any) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{name} is a finite number, not {number}")
     return number
+
+
+def positive(name: str, value: Any) -> float:
+    """A number above 0. Raises TypeError, ValueError."""
+    number = finite(name, value)
+    if number <= 0:
+        raise ValueError(f"{name} is above 0, not {number}")
+    return number

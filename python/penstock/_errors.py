@@ -48,11 +48,11 @@ class PipelineError(PenstockError):
 
 
 class GivenBackError(PenstockError):
-    """A batch was used after its loop went on."""
+    """A batch was used after its loop went on, or after release()."""
 
 
 class ClosedError(PenstockError):
-    """A loader was used after close()."""
+    """A loader was used after close(), or closed while a loop was at work."""
 
 
 class ForkError(PenstockError):

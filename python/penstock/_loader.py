@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from . import _core
 from ._batch import stream_handle
-from ._checks import whole
+from ._checks import positive, whole
 from ._options import byte_count, device_name, seconds_of, share_of
 from ._order import ORDERS, Order, Sequential
 from ._process import stream_loader
@@ -43,6 +43,7 @@ class Loader:
     threads         blocks read and decoded at once; 0: the processors, less some for the consumer, or twice the
                     processors where uncompressed rows are read around the page cache
     block_bytes     stored bytes of a block, what is read and copied at once; 0: chosen
+    slots           blocks in host memory at once, read or on their way to the device; 0: chosen for the budgets
     stream          the CUDA stream that uses the batches; None: torch's current one where torch is imported, else one
                     of Penstock's (then use DLPack, which orders streams)
     rank, world_size
@@ -74,6 +75,7 @@ class Loader:
         held: int = 1,
         threads: int = 0,
         block_bytes: int | str = 0,
+        slots: int = 0,
         stream: Any = None,
         rank: int | None = None,
         world_size: int | None = None,
@@ -92,6 +94,7 @@ class Loader:
             "held": whole("held", held, 0),
             "threads": whole("threads", threads, 0),
             "block_bytes": byte_count("block_bytes", block_bytes),
+            "slots": whole("slots", slots, 0),
             "device": device_name(device),
             "device_memory": byte_count("device_memory", device_memory),
             "pinned_memory": byte_count("pinned_memory", pinned_memory),
@@ -150,12 +153,21 @@ class Loader:
         return self._run.position[0]
 
     def plan(self) -> Plan:
-        """What was chosen for the budgets, with the ledger of every byte."""
+        """What was chosen for the budgets, with the ledger of every byte. Can be asked for after close(), too."""
         return Plan(self._core.plan())
 
-    def report(self) -> Report:
-        """What was done since the loader was made, and what it waited for."""
-        return Report(self._core.report(self._run.seconds))
+    def report(
+        self, *, link_bytes_per_second: float | None = None, storage_bytes_per_second: float | None = None
+    ) -> Report:
+        """What was done since the loader was made, and what it waited for; after close(), what it was then. Beside what the
+        link to the device and the storage of the files carry at best, where they were measured (penstock-throughput and
+        benchmark/train_speed.py do that): shares of it are told then."""
+        names = ("link_bytes_per_second", "storage_bytes_per_second")
+        limits = [
+            None if rate is None else positive(name, rate)
+            for name, rate in zip(names, (link_bytes_per_second, storage_bytes_per_second))
+        ]
+        return Report(self._core.report(*limits))
 
     def write_trace(self, path: str | os.PathLike[str]) -> int:
         """Writes what was traced as JSON that Perfetto (ui.perfetto.dev) and chrome://tracing open: a track for each thread,
@@ -182,7 +194,8 @@ class Loader:
         self._run.go_on_at(*at)
 
     def close(self) -> None:
-        """Stops reading and frees what no array holds. Loops in progress end with ClosedError."""
+        """Stops reading and frees what no array holds. Loops in progress end with ClosedError. plan() and report() say what
+        they said before."""
         self._core.close()
 
     def __enter__(self) -> Loader:

@@ -13,7 +13,7 @@ from ._checks import whole
 class Sequential:
     """Rows as they lie in the source."""
 
-    def request(self) -> tuple[Any, ...]:
+    def _request(self) -> tuple[Any, ...]:
         """As the extension takes it."""
         return ("sequential",)
 
@@ -31,7 +31,7 @@ class Shuffled:
     def __post_init__(self) -> None:
         _check(self, "seed", "run_rows", "pool_rows")
 
-    def request(self) -> tuple[Any, ...]:
+    def _request(self) -> tuple[Any, ...]:
         """As the extension takes it."""
         return ("shuffled", self.seed, self.run_rows, self.pool_rows)
 
@@ -46,7 +46,7 @@ class Random:
     def __post_init__(self) -> None:
         _check(self, "seed")
 
-    def request(self) -> tuple[Any, ...]:
+    def _request(self) -> tuple[Any, ...]:
         """As the extension takes it."""
         return ("random", self.seed)
 
@@ -64,7 +64,7 @@ class Weighted:
     def __post_init__(self) -> None:
         _check(self, "seed", "rows")
 
-    def request(self) -> tuple[Any, ...]:
+    def _request(self) -> tuple[Any, ...]:
         """As the extension takes it."""
         if isinstance(self.weights, str):
             return ("weighted", self.seed, os.fsencode(self.weights), b"", self.rows)
@@ -90,7 +90,7 @@ class Balanced:
         if not isinstance(self.field, str):
             raise TypeError(f"field of Balanced is the name of one, not {self.field!r}")
 
-    def request(self) -> tuple[Any, ...]:
+    def _request(self) -> tuple[Any, ...]:
         """As the extension takes it."""
         return ("balanced", self.seed, os.fsencode(self.field), self.rows)
 

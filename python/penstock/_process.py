@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._errors import DeviceError, ForkError
+from ._interrupt import interruptible
 
 if TYPE_CHECKING:
     from ._order import Order
@@ -20,9 +21,12 @@ _live: weakref.WeakKeyDictionary[Run, int] = weakref.WeakKeyDictionary()  # with
 
 
 def stream_loader(source: Source, order: Order, options: dict[str, Any]) -> _core.StreamLoader:
-    """What streams, built. Raises ForkError where a fork has made CUDA unusable."""
+    """What streams, built. Ctrl-C ends the wait for it, and it is closed as soon as it is there. Raises ForkError where a
+    fork has made CUDA unusable."""
+    asked = (source._request(), list(source._maps), order._request(), options)
     try:
-        return _core.StreamLoader(source.request(), list(source._maps), order.request(), options)
+        # Functions of where() see signals by themselves, on the main thread.
+        return _core.StreamLoader(*asked) if source._asks_python else interruptible(_core.StreamLoader, *asked)
     except DeviceError as e:
         if os.getpid() == _imported_by or "cudaErrorInitializationError" not in str(e):
             raise

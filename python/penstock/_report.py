@@ -37,9 +37,37 @@ class Plan(_Described):
 
 
 class Report(_Described):
-    """What a loader did, and what it waited for. Seconds and rates are those of the loops over its epochs."""
+    """What a loader did, and what it waited for. Seconds and rates are those of the loops over its epochs: between them
+    the clocks stand still, until a loop asks for its next batch."""
 
     __slots__ = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON.
+
+        | key | what it holds |
+        |---|---|
+        | epochs, batches, rows | that loops took |
+        | bytes | stored bytes of those rows |
+        | failures | errors that ended runs |
+        | seconds | of the loops |
+        | first_batch_seconds | from asking for the first batch of the last run until it was there |
+        | stages | a list: name; blocks, bytes that it worked on, those read ahead too; bytes_per_second, over `seconds`; busy_seconds and wait_seconds, summed over workers; waits, seconds by what was waited for; waited_for, most of them; workers, blocks that it can work on at once; mean_at_work, blocks that it worked on at once; mean_queue and most_queue, blocks that waited in front of it |
+        | reading | stored_bytes read and decoded_bytes put out by decoders, of all fields; read_seconds, decode_seconds, library_seconds (in libhdf5), summed over threads |
+        | readers | blocks read at once: now, first, most; as_asked_for (threads=); measured, a list of what numbers of readers gave in bytes_per_second |
+        | consumer_waits | seconds that loops waited, by cause; they add up to consumer_wait_seconds |
+        | device_stalled_seconds | that the stream waited on the device for rows, estimated; None on the host. Of device_waits waits, device_wait_samples were timed |
+        | slots | planned (0: blocks land where they are used); mean_slots_in_use, most_slots_in_use |
+        | memory | a list: what, planned_bytes, peak_bytes (most in use at once), cut_short (a larger budget would give more) |
+        | device_bytes, pinned_bytes, host_bytes | planned, and allocated before the first batch |
+        | fields | sentences: how each field is read, and why |
+        | choices | sentences: block, slots and readers, and why so many |
+        | damaged_row_count | rows that were left out |
+        | damaged | a list of where they are: field; first, count, rows of the source; file, dataset, first_stored, the row in it; why |
+        | link_share, storage_share | of the rates that report() was given; None without them |
+        | bottleneck | a sentence |
+        """
+        return super().as_dict()
 
 
 class Price(_Described):
@@ -78,6 +106,6 @@ def price(source: Source, order: Order, batch_size: int = 256, *, classes: str |
     if not isinstance(order, ORDERS):
         raise TypeError(f"an order is one of {', '.join(kind.__name__ + '()' for kind in ORDERS)}, not {order!r}")
     rows = whole("batch_size", batch_size, 1)
-    asked = (source.request(), order.request(), rows, os.fsencode(classes or ""))
+    asked = (source._request(), order._request(), rows, os.fsencode(classes or ""))
     # Functions of where() see signals by themselves, on the main thread.
     return Price(_core.price(*asked) if source._asks_python else interruptible(_core.price, *asked))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
 from typing import TYPE_CHECKING, Any, Callable, Iterator, TypeVar
 
 from ._batch import Batch, torch_stream
@@ -32,14 +31,8 @@ class Run:
         self._asked: dict[int, int] = {}  # by those numbers of the run: the epochs that loops asked for
         self._loop: object = None  # the loop that may take batches
         self._handle: BatchHandle | None = None  # the batch that was taken last
-        self._clock = _Clock()
         self._turn = threading.RLock()  # one thread's loop at a time
         close_at_exit(self)
-
-    @property
-    def seconds(self) -> float:
-        """Of all loops."""
-        return self._clock.seconds
 
     def epoch(self, number: int) -> Epoch:
         """A loop over an epoch, or over what is left of it where go_on_at() said so."""
@@ -52,6 +45,7 @@ class Run:
         with self._turn:
             self._let_go()
             self._loop = None
+            self.core.pause()
             self.position = self._resume = (epoch, batch)
 
     def take(self, loop: Epoch) -> Batch:
@@ -60,12 +54,11 @@ class Run:
         with self._turn:
             if self._loop is not loop._token:
                 self._begin(loop)
-            self._clock.tick()
             at = loop._first + loop._taken
             if at >= self.batches:
+                self.core.pause()
                 raise StopIteration
             self._handle = self._next(loop.number, at)
-            self._clock.tick()
             batch = Batch(self._handle, self.fields, self.device, loop.number)
             is_last = at + 1 == self.batches
             self._core_at = (self._core_epoch + 1, 0) if is_last else (self._core_epoch, at + 1)
@@ -74,10 +67,14 @@ class Run:
             self.position, loop._taken = after, loop._taken + 1
             return batch
 
+    def leave(self, loop: Epoch) -> None:
+        """Nobody has the loop any more. It waits for no turn: the garbage collector may call it on any thread."""
+        if self._loop is loop._token:
+            self.core.pause()
+
     def _begin(self, loop: Epoch) -> None:
         if loop._taken:
             raise PipelineError(f"the loop over epoch {loop.number} ended when another one was begun, or a state was loaded")
-        self._clock.start()
         self._let_go()
         start = (loop.number, loop._first)
         core_at = self._core_at
@@ -103,7 +100,7 @@ class Run:
     def _of_core(self, epoch: int, at: int) -> BatchHandle | None:
         self._asked[self._core_epoch] = epoch
         try:
-            return _patiently(self.core.next, self._core_epoch, at)
+            return _patiently(self.core.next, self._core_epoch, at, epoch)
         except (DataError, DeviceError, PipelineError) as e:
             self._name_as_asked(e)
             raise
@@ -148,6 +145,11 @@ class Epoch(Iterator[Batch]):
     def __next__(self) -> Batch:
         return self._run.take(self)
 
+    def __del__(self) -> None:
+        run = getattr(self, "_run", None)
+        if run is not None and run._loop is not None:
+            run.leave(self)  # left by `break`, or by an error
+
     def __len__(self) -> int:
         return max(0, self._run.batches - self._first)
 
@@ -156,20 +158,6 @@ class Epoch(Iterator[Batch]):
 
     def __repr__(self) -> str:
         return f"Epoch({self.number}: {len(self)} batches, {self._taken} taken)"
-
-
-class _Clock:
-    """Seconds from start() to the last tick(), summed. A loop that is left costs nothing, and there is nothing to tell."""
-
-    def __init__(self) -> None:
-        self.seconds, self._mark = 0.0, 0.0
-
-    def start(self) -> None:
-        self._mark = time.perf_counter()
-
-    def tick(self) -> None:
-        now = time.perf_counter()
-        self.seconds, self._mark = self.seconds + now - self._mark, now
 
 
 def refuse_to_send() -> TypeError:

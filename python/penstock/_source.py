@@ -138,10 +138,10 @@ class Source:
         training, validating = (self._only(("part", *how, it)) for it in (False, True))
         return training, validating
 
-    def request(self) -> tuple[Any, ...]:
+    def _request(self) -> tuple[Any, ...]:
         """As the extension takes it, but for maps and damage."""
         fields = [] if self._parts else [field.request() for field in self._fields]
-        return fields, list(self._rows), [(part.request(), ratio) for part, ratio in self._parts], self._mixed_rows
+        return fields, list(self._rows), [(part._request(), ratio) for part, ratio in self._parts], self._mixed_rows
 
     @property
     def _fractional(self) -> set[str]:

@@ -43,43 +43,58 @@ CUstream_st* native_stream(std::uintptr_t handle) noexcept {
   return handle == 1 ? nullptr : reinterpret_cast<CUstream_st*>(handle);  // NOLINT(performance-no-int-to-ptr)
 }
 
-batch_handle::batch_handle(pipeline::batch rows)
-    : index_(rows.index()), rows_(rows.rows()), valid_rows_(rows.valid_rows()), has_mask_(rows.mask() != nullptr) {
+batch_handle::batch_handle(pipeline::batch rows, std::uint64_t epoch)
+    : epoch_(epoch),
+      index_(rows.index()),
+      rows_(rows.rows()),
+      valid_rows_(rows.valid_rows()),
+      has_mask_(rows.mask() != nullptr) {
   share_ = pipeline::shared_batch(shared(std::move(rows)));
 }
 
-const pipeline::shared_batch& batch_handle::share() const {
+void batch_handle::refuse_late_use(const std::string& what) const {
   if (!share_)
-    throw given_back("batch " + std::to_string(index_) +
-                     " was given back when its loop went on; arrays that were made from it before stay valid");
+    throw given_back(what + " of batch " + std::to_string(index_) + " of epoch " + std::to_string(epoch_) +
+                     " is asked for after the batch was given back, by release() or as its loop went on; arrays that "
+                     "were made from it before stay valid");
+}
+
+const pipeline::shared_batch& batch_handle::share(const char* what) const {
+  if (!share_) refuse_late_use(what);
   return share_;
 }
 
 gpu::stream_ref batch_handle::stream_of(std::uintptr_t handle) const {
-  return {share().rows().stream().device(), native_stream(handle)};
+  return {share_.rows().stream().device(), native_stream(handle)};
 }
 
 nb::bytes batch_handle::row_ids() const {
-  const auto ids = share().rows().row_ids();
+  const auto ids = share("the list of row numbers").rows().row_ids();
+  return nb::bytes(reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(ids[0]));
+}
+
+nb::bytes batch_handle::row_identities(const std::string& field) const {
+  static_assert(sizeof(pipeline::row_identity) == 2 * sizeof(std::uint64_t));
+  const auto ids = share("the list of row identities").rows().row_identities(field);
   return nb::bytes(reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(ids[0]));
 }
 
 std::optional<std::uintptr_t> batch_handle::stream() const {
-  const gpu::stream_ref stream = share().rows().stream();
+  const gpu::stream_ref stream = share("the stream").rows().stream();
   if (stream.device().is_host()) return std::nullopt;
   return reinterpret_cast<std::uintptr_t>(stream.native());
 }
 
-void batch_handle::used_on(std::uintptr_t stream) const { share().used_on(stream_of(stream)); }
+void batch_handle::used_on(std::uintptr_t stream) const { share("use on another stream").used_on(stream_of(stream)); }
 
 nb::object batch_handle::capsule(const std::optional<std::string>& field, std::optional<std::uintptr_t> stream,
                                  bool versioned) const {
+  if (!share_) refuse_late_use(field ? "field '" + *field + "'" : "the mask");
   std::optional<gpu::stream_ref> consumer;
   if (stream) consumer = stream_of(*stream);
-  const pipeline::shared_batch& batch = share();
   if (versioned)
-    return make_capsule(field ? batch.tensor_versioned(*field, consumer) : batch.mask_tensor_versioned(consumer));
-  return make_capsule(field ? batch.tensor(*field, consumer) : batch.mask_tensor(consumer));
+    return make_capsule(field ? share_.tensor_versioned(*field, consumer) : share_.mask_tensor_versioned(consumer));
+  return make_capsule(field ? share_.tensor(*field, consumer) : share_.mask_tensor(consumer));
 }
 
 void bind_batch(nb::module_& m) {
@@ -91,6 +106,7 @@ void bind_batch(nb::module_& m) {
       .def_prop_ro("is_released", &batch_handle::is_released)
       .def("release", &batch_handle::release)
       .def("row_ids", &batch_handle::row_ids)
+      .def("row_identities", &batch_handle::row_identities, nb::arg("field"))
       .def_prop_ro("stream", &batch_handle::stream)
       .def("used_on", &batch_handle::used_on, nb::arg("stream"))
       .def("capsule", &batch_handle::capsule, nb::arg("field").none(), nb::arg("stream").none(), nb::arg("versioned"));

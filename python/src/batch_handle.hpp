@@ -19,7 +19,8 @@ CUstream_st* native_stream(std::uintptr_t handle) noexcept;
 /// threads that would take it are the parent's.
 class batch_handle {
  public:
-  explicit batch_handle(pipeline::batch rows);
+  /// `epoch`: as the loop calls it.
+  batch_handle(pipeline::batch rows, std::uint64_t epoch);
 
   std::uint64_t index() const noexcept { return index_; }
   std::size_t rows() const noexcept { return rows_; }
@@ -31,6 +32,8 @@ class batch_handle {
   bool is_released() const noexcept { return !share_; }
   /// Row numbers as native uint64.
   nanobind::bytes row_ids() const;
+  /// Pairs of native uint64: (segment, row of it) of a field.
+  nanobind::bytes row_identities(const std::string& field) const;
   void used_on(std::uintptr_t stream) const;
   /// CUDA's handle of the stream that the rows are for; none on the host.
   std::optional<std::uintptr_t> stream() const;
@@ -40,11 +43,13 @@ class batch_handle {
                            bool versioned) const;
 
  private:
-  const pipeline::shared_batch& share() const;
+  /// Throws given_back, where it was, of what is asked for.
+  const pipeline::shared_batch& share(const char* what) const;
+  void refuse_late_use(const std::string& what) const;
   gpu::stream_ref stream_of(std::uintptr_t handle) const;
 
   pipeline::shared_batch share_;
-  std::uint64_t index_;
+  std::uint64_t epoch_, index_;
   std::size_t rows_, valid_rows_;
   bool has_mask_;
 };

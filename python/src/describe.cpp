@@ -5,6 +5,7 @@
 
 #include <penstock/io/file.hpp>
 
+#include <algorithm>
 #include <vector>
 
 #include "errors.hpp"
@@ -62,6 +63,7 @@ nb::list memory_of(const pipeline::pipeline_report& report) {
     entry["what"] = text(use.what);
     entry["planned_bytes"] = use.planned_bytes;
     entry["peak_bytes"] = use.peak_bytes;
+    entry["cut_short"] = use.cut_short;
     all.append(entry);
   }
   return all;
@@ -84,6 +86,71 @@ nb::dict describe_dataset(const io::dataset_info& info) {
   d["missing_sources"] = nb::tuple(texts(info.missing_sources));
   d["unreadable"] = text(info.unreadable);
   return d;
+}
+
+nb::object number_or_none(bool is_known, double number) {
+  return is_known ? nb::object(nb::float_(number)) : nb::none();
+}
+
+nb::list stages_of(const pipeline::pipeline_report& report) {
+  nb::list all;
+  for (const pipeline::stage_report& stage : report.stages) {
+    nb::dict entry;
+    entry["name"] = text(stage.name);
+    entry["blocks"] = stage.blocks;
+    entry["bytes"] = stage.bytes;
+    entry["bytes_per_second"] = stage.bytes_per_second;
+    entry["busy_seconds"] = stage.busy_seconds;
+    entry["wait_seconds"] = stage.wait_seconds;
+    entry["waited_for"] = text(stage.waited_for);
+    nb::dict waits;
+    for (const auto& charge : stage.waits) waits[text(charge.cause)] = charge.seconds;
+    entry["waits"] = waits;
+    entry["workers"] = stage.workers;
+    entry["mean_at_work"] = stage.mean_at_work;
+    entry["mean_queue"] = stage.mean_queue;
+    entry["most_queue"] = stage.most_queue;
+    all.append(entry);
+  }
+  return all;
+}
+
+nb::dict reading_of(const pipeline::pipeline_report& report) {
+  nb::dict d;
+  d["stored_bytes"] = report.reading.stored_bytes;
+  d["decoded_bytes"] = report.reading.decoded_bytes;
+  d["read_seconds"] = report.reading.read_seconds;
+  d["decode_seconds"] = report.reading.decode_seconds;
+  d["library_seconds"] = report.reading.library_seconds;
+  return d;
+}
+
+nb::dict readers_of(const pipeline::pipeline_report& report) {
+  nb::dict d;
+  d["now"] = report.readers.now;
+  d["first"] = report.readers.first;
+  d["most"] = report.readers.most;
+  d["as_asked_for"] = report.readers.as_asked_for;
+  nb::list measured;
+  for (const auto& tried : report.readers.measured) {
+    nb::dict entry;
+    entry["readers"] = tried.readers;
+    entry["bytes_per_second"] = tried.bytes_per_second;
+    measured.append(entry);
+  }
+  d["measured"] = measured;
+  return d;
+}
+
+/// What part of what the machine could do was used; None where nobody said what that is, or nothing is copied.
+void add_shares(nb::dict& to, const pipeline::pipeline_report& report) {
+  const auto& [link, storage] = report.limits;
+  const auto copies = std::find_if(report.stages.begin(), report.stages.end(),
+                                   [](const auto& stage) { return stage.name == "copy (issued)"; });
+  const bool copied = link && copies != report.stages.end(), is_read = storage && report.seconds > 0;
+  to["link_share"] = number_or_none(copied, copied ? copies->bytes_per_second / *link : 0);
+  to["storage_share"] = number_or_none(
+      is_read, is_read ? static_cast<double>(report.reading.stored_bytes) / report.seconds / *storage : 0);
 }
 
 nb::list tried_of(const std::vector<pipeline::calibration::tried>& all) {
@@ -132,6 +199,7 @@ nb::dict describe(const pipeline::pipeline_plan& plan, const gpu::budget& limits
   }
   d["fields"] = fields;
   d["access"] = texts(plan.field_reports);
+  d["choices"] = texts(plan.choices);
   d["ledger"] = ledger_of(plan.ledger);
   d["text"] = text(to_text(plan) + gpu::to_text(plan.ledger, limits));
   return d;
@@ -146,31 +214,29 @@ nb::dict describe(const pipeline::pipeline_report& report) {
   d["failures"] = report.failures;
   d["seconds"] = report.seconds;
   d["first_batch_seconds"] = report.first_batch_seconds;
-  nb::list stages;
-  for (const pipeline::stage_report& stage : report.stages) {
-    nb::dict entry;
-    entry["name"] = text(stage.name);
-    entry["blocks"] = stage.blocks;
-    entry["bytes"] = stage.bytes;
-    entry["busy_seconds"] = stage.busy_seconds;
-    entry["wait_seconds"] = stage.wait_seconds;
-    entry["waited_for"] = text(stage.waited_for);
-    stages.append(entry);
-  }
-  d["stages"] = stages;
+  d["stages"] = stages_of(report);
+  d["reading"] = reading_of(report);
+  d["readers"] = readers_of(report);
   nb::dict waits;
   for (const auto& charge : report.consumer_waits) waits[text(charge.cause)] = charge.seconds;
   d["consumer_waits"] = waits;
   d["consumer_wait_seconds"] = report.consumer_wait_seconds;
-  d["device_stalled_seconds"] =
-      report.device_stall.applies ? nb::object(nb::float_(report.device_stall.seconds)) : nb::none();
+  const pipeline::device_stall_report& stall = report.device_stall;
+  d["device_stalled_seconds"] = number_or_none(stall.applies, stall.seconds);
+  d["device_waits"] = stall.waits;
+  d["device_wait_samples"] = stall.samples;
+  d["slots"] = report.slots;
+  d["mean_slots_in_use"] = report.mean_slots_in_use;
+  d["most_slots_in_use"] = report.most_slots_in_use;
   d["memory"] = memory_of(report);
   d["device_bytes"] = report.device_bytes;
   d["pinned_bytes"] = report.pinned_bytes;
   d["host_bytes"] = report.host_bytes;
   d["fields"] = texts(report.fields);
+  d["choices"] = texts(report.choices);
   d["damaged_row_count"] = report.damaged_row_count;
   d["damaged"] = damaged_of(report);
+  add_shares(d, report);
   d["bottleneck"] = text(report.bottleneck);
   d["text"] = text(to_text(report));
   return d;

@@ -92,8 +92,8 @@ void translate(const std::exception_ptr& thrown, void*) {
     raise(make("DeviceError", e));
   } catch (const pipeline::error& e) {
     raise_of(e);
-  } catch (const pipeline::stopped& e) {
-    raise(make("ClosedError", e));
+  } catch (const pipeline::stopped&) {  // close() alone stops a run
+    raise(make("ClosedError", closed()));
   } catch (const given_back& e) {
     raise(make("GivenBackError", e));
   } catch (const closed& e) {

@@ -11,10 +11,10 @@ class given_back : public error {
  public:
   using error::error;
 };
-/// A loader was used after close().
+/// A loader was used after close(), or while it was closed.
 class closed : public error {
  public:
-  using error::error;
+  closed() : error("the loader was closed; make another one") {}
 };
 /// A loader was used in a child that was forked from the process that made it.
 class forked : public error {

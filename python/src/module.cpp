@@ -37,17 +37,10 @@ nb::dict price_of(const nb::tuple& source, const nb::tuple& order, std::size_t b
   return describe(price);
 }
 
-nb::object place_of(const stream_loader& loader, const std::string& field, std::uint64_t row) {
+nb::tuple place_of(const stream_loader& loader, const std::string& field, std::uint64_t row) {
   const auto place = loader.look_at([&](const pipeline::pipeline& pipe) { return pipe.place_of(field, row); });
   if (!place) throw std::invalid_argument("the source has no field '" + field + "'");
   return nb::make_tuple(name(place->file), name(place->dataset), place->row);
-}
-
-/// `seconds`: of the loops, measured by who ran them.
-nb::dict report_of(const stream_loader& loader, double seconds) {
-  auto report = loader.report();
-  report.seconds = seconds;
-  return describe(report);
 }
 
 }  // namespace
@@ -64,15 +57,21 @@ void bind_loader(nb::module_& m) {
           nb::arg("source"), nb::arg("maps"), nb::arg("order"), nb::arg("options"))
       .def("refuse_caller", &stream_loader::refuse_caller)
       .def("begin", &stream_loader::begin, nb::arg("epoch"), nb::arg("batch"), nb::arg("stream").none())
-      .def("next", &stream_loader::next, nb::arg("epoch"), nb::arg("index"))
+      .def("next", &stream_loader::next, nb::arg("epoch"), nb::arg("index"), nb::arg("asked"))
+      .def("pause", &stream_loader::pause)
       .def("close", &stream_loader::close)
       .def("plan",
            [](const stream_loader& l) {
-             nb::dict d = describe(l.look_at([](const pipeline::pipeline& pipe) { return pipe.plan(); }), l.budget());
+             nb::dict d = describe(l.plan(), l.budget());
              d["calibration"] = l.measured() ? nb::object(describe(*l.measured())) : nb::none();
              return d;
            })
-      .def("report", &report_of, nb::arg("seconds"))
+      .def(
+          "report",
+          [](const stream_loader& l, std::optional<double> link, std::optional<double> storage) {
+            return describe(l.report({.link_bytes_per_second = link, .storage_bytes_per_second = storage}));
+          },
+          nb::arg("link").none(), nb::arg("storage").none())
       .def(
           "write_trace", [](const stream_loader& l, const nb::bytes& file) { return l.write_trace(bytes_of(file)); },
           nb::arg("file"))

@@ -85,22 +85,23 @@ pipeline::order_options order_of(const nb::tuple& of) {
 loader_request request_of(const nb::tuple& source, kept_criteria& kept, const nb::list& maps, const nb::tuple& order,
                           const nb::dict& options) {
   const auto number = [&](const char* name) { return nb::cast<std::size_t>(options[name]); };
-  loader_request request{.source = source_of(source, kept),
-                         .maps = row_maps(maps),
-                         .damaged = std::nullopt,
-                         .order = order_of(order),
-                         .shard = {.shards = number("shards"), .rank = number("rank"), .ranks = number("world_size")},
-                         .batches = {.rows = number("batch_size"),
-                                     .last = last_of(nb::cast<std::string>(options["last"])),
-                                     .held = number("held"),
-                                     .poisoned = nb::cast<bool>(options["poisoned"])},
-                         .transport = {.block_bytes = number("block_bytes"), .threads = number("threads")},
-                         .trace = {.bytes = number("trace")},
-                         .calibrate = std::nullopt,
-                         .device = nb::cast<std::string>(options["device"]),
-                         .budget = {.device_bytes = number("device_memory"),
-                                    .pinned_bytes = number("pinned_memory"),
-                                    .host_bytes = number("host_memory")}};
+  loader_request request{
+      .source = source_of(source, kept),
+      .maps = row_maps(maps),
+      .damaged = std::nullopt,
+      .order = order_of(order),
+      .shard = {.shards = number("shards"), .rank = number("rank"), .ranks = number("world_size")},
+      .batches = {.rows = number("batch_size"),
+                  .last = last_of(nb::cast<std::string>(options["last"])),
+                  .held = number("held"),
+                  .poisoned = nb::cast<bool>(options["poisoned"])},
+      .transport = {.block_bytes = number("block_bytes"), .slots = number("slots"), .threads = number("threads")},
+      .trace = {.bytes = number("trace")},
+      .calibrate = std::nullopt,
+      .device = nb::cast<std::string>(options["device"]),
+      .budget = {.device_bytes = number("device_memory"),
+                 .pinned_bytes = number("pinned_memory"),
+                 .host_bytes = number("host_memory")}};
   if (const double seconds = nb::cast<double>(options["calibrate"]); seconds > 0)
     request.calibrate = {.seconds = seconds};
   if (const nb::object damaged = options["damaged"]; !damaged.is_none()) {  // (limit of rows, name of the mask)

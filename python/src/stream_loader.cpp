@@ -84,7 +84,7 @@ void stream_loader::refuse_child() const {
 }
 
 const pipeline::pipeline& stream_loader::built() const {
-  if (!pipeline_) throw closed("the loader was closed; make another one");
+  if (!pipeline_) throw closed();
   return *pipeline_;
 }
 
@@ -145,7 +145,7 @@ void stream_loader::begin_run(pipeline::run_position at, std::uint64_t epochs, s
       pipeline_->epochs(at.epoch, that_fit(epochs, pipe.rows()), std::move(options)));
 }
 
-std::optional<batch_handle> stream_loader::next(std::uint64_t epoch, std::uint64_t index) {
+std::optional<batch_handle> stream_loader::next(std::uint64_t epoch, std::uint64_t index, std::uint64_t asked) {
   refuse_caller();
   maps_.ahead().ask(epoch);
   const without_gil unlocked;
@@ -154,7 +154,18 @@ std::optional<batch_handle> stream_loader::next(std::uint64_t epoch, std::uint64
   if (!range_) return std::nullopt;
   pipeline::batch batch = range_->next();
   if (!batch || batch.epoch() != epoch || batch.index() != index) return std::nullopt;
-  return batch_handle(std::move(batch));
+  return batch_handle(std::move(batch), asked);
+}
+
+void stream_loader::pause() noexcept {
+  // The garbage collector may call this on any thread, at any time.
+  if (getpid() != process_ || whose_turn_ == std::this_thread::get_id()) return;
+  const std::unique_lock mine(mutex_, std::try_to_lock);
+  if (!mine || !pipeline_) return;
+  try {
+    pipeline_->pause();
+  } catch (const std::exception&) {  // no memory: then this time counts
+  }
 }
 
 void stream_loader::close() {
@@ -164,19 +175,31 @@ void stream_loader::close() {
     const without_gil unlocked;
     stop_.request_stop();  // whoever waits for a batch lets go of the lock
     const turn mine(*this);
+    if (pipeline_) last_report_ = pipeline_->report();
     range_.reset();
     std::unique_ptr<pipeline::pipeline> last;
     const std::lock_guard there(there_);
+    if (pipeline_) last_plan_ = pipeline_->plan();
     last.swap(pipeline_);
   }
   maps_.let_go();
 }
 
-pipeline::pipeline_report stream_loader::report() const {
+pipeline::pipeline_plan stream_loader::plan() const {
+  refuse_child();
+  const std::lock_guard there(there_);
+  return last_plan_ ? *last_plan_ : built().plan();
+}
+
+pipeline::pipeline_report stream_loader::report(const pipeline::machine_limits& limits) const {
   refuse_caller();
   const without_gil unlocked;
   const turn mine(*this);
-  return built().report();
+  if (!last_report_) return built().report(limits);
+  pipeline::pipeline_report last = *last_report_;
+  last.limits = limits;
+  last.bottleneck = bottleneck_of(last);
+  return last;
 }
 
 std::uint64_t stream_loader::write_trace(const std::string& file) const {

@@ -34,9 +34,12 @@ class stream_loader {
   std::string state(std::uint64_t epoch, std::uint64_t batch) const;
   std::pair<std::uint64_t, std::uint64_t> resume_at(const std::string& state) const;
   /// The next batch, where it is this one, by its epoch's number in the run; none where it is another, which is passed
-  /// over, or the run has ended.
-  std::optional<batch_handle> next(std::uint64_t epoch, std::uint64_t index);
-  /// Stops the run and frees all memory that no array holds. Can be called twice.
+  /// over, or the run has ended. `asked`: the epoch's number as the loop calls it.
+  std::optional<batch_handle> next(std::uint64_t epoch, std::uint64_t index, std::uint64_t asked);
+  /// No loop asks for batches until the next one does: the report's clocks stand still. Waits for nothing; does nothing
+  /// where a call is in progress.
+  void pause() noexcept;
+  /// Stops the run and frees all memory that no array holds. Can be called twice. What plan() and report() say stays.
   void close();
 
   /// Throws in a forked child.
@@ -55,7 +58,8 @@ class stream_loader {
   const gpu::budget& budget() const noexcept { return budget_; }
   /// What was tried before the pipeline was built; nothing where nobody asked for it.
   const std::optional<pipeline::calibration>& measured() const noexcept { return measured_; }
-  pipeline::pipeline_report report() const;
+  pipeline::pipeline_plan plan() const;
+  pipeline::pipeline_report report(const pipeline::machine_limits& limits) const;
   /// As pipeline::write_trace().
   std::uint64_t write_trace(const std::string& file) const;
 
@@ -88,7 +92,9 @@ class stream_loader {
   std::optional<pipeline::calibration> measured_;
   row_maps maps_;  ///< must outlive pipeline_
   std::unique_ptr<pipeline::pipeline> pipeline_;
-  std::unique_ptr<pipeline::epoch_range> range_;  ///< must not outlive pipeline_
+  std::optional<pipeline::pipeline_plan> last_plan_;      ///< of a pipeline that was closed
+  std::optional<pipeline::pipeline_report> last_report_;  ///< likewise
+  std::unique_ptr<pipeline::epoch_range> range_;          ///< must not outlive pipeline_
 };
 
 void bind_loader(nanobind::module_& m);

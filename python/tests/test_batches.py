@@ -3,6 +3,7 @@
 import gc
 import threading
 
+import h5py
 import numpy as np
 import pytest
 
@@ -122,7 +123,7 @@ def test_a_batch_is_given_back_when_its_loop_goes_on(make):
     next(loop)
     assert "given back" in repr(first)
     assert first.rows == 64
-    with pytest.raises(ps.GivenBackError, match="batch 0 was given back when its loop went on"):
+    with pytest.raises(ps.GivenBackError, match="^field 'label' of batch 0 of epoch 0 is asked for after the batch was given back, by release"):
         first.numpy("label")
     np.testing.assert_array_equal(label, np.arange(64))
 
@@ -138,9 +139,42 @@ def test_rows_are_poisoned_only_after_they_were_given_back(make):
 
 def test_a_batch_can_be_given_back_early(make):
     batch = next(make().epoch(0))
+    image = batch["image"]
     batch.release()
-    with pytest.raises(ps.GivenBackError):
-        batch.row_ids()
+    for use, what in [
+        (batch.row_ids, "the list of row numbers"),
+        (lambda: batch.row_identities("x"), "the list of row identities"),
+        (lambda: batch.stream, "the stream"),
+        (lambda: batch.numpy("x"), "field 'x'"),
+        (image.numpy, "field 'image'"),
+        (image.__dlpack__, "field 'image'"),
+    ]:
+        with pytest.raises(ps.GivenBackError, match=f"^{what} of batch 0 of epoch 0 is asked for after the batch was given back"):
+            use()
+    loader = make(400, last="pad")
+    *_, padded = loader.epoch(3)  # other rows' epochs have other numbers in C++
+    mask = padded.mask
+    padded.release()
+    with pytest.raises(ps.GivenBackError, match="^the mask of batch 2 of epoch 3 is asked for"):
+        mask.numpy()
+
+
+def test_rows_are_identified_by_dataset_and_row(make, tmp_path):
+    for name, rows in (("a", 3), ("b", 4)):
+        with h5py.File(tmp_path / f"{name}.h5", "w") as f:
+            f["x"] = np.zeros(rows)
+    loader = make(5, of=ps.Source(x=f"{tmp_path}/*.h5:/x"), last="pad")
+    found = [batch.row_identities("x").tolist() for batch in loader.epoch(0)]
+    assert found == [[[0, 0], [0, 1], [0, 2], [1, 0], [1, 1]], [[1, 2], [1, 3]]]
+    with pytest.raises(ValueError, match="field 'y', which the source does not have"):
+        next(loader.epoch(1)).row_identities("y")
+
+
+def test_a_stream_that_uses_rows_is_named(make):
+    batch = next(make().epoch(0))
+    with pytest.raises(TypeError, match="not None"):
+        batch.used_on(None)
+    batch.used_on(0)  # on the host there is nothing to wait for
 
 
 def test_an_older_loop_ends_when_another_begins(make):

@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import threading
 
 import h5py
 import numpy as np
@@ -186,10 +187,46 @@ def test_a_closed_loader_says_so(make):
     next(loop)
     loader.close()
     loader.close()
-    for use in (lambda: next(loop), lambda: next(loader.epoch(0)), loader.report, loader.plan):
-        with pytest.raises(ps.ClosedError):
+    for use in (lambda: next(loop), lambda: next(loader.epoch(0)), loader.state_dict):
+        with pytest.raises(ps.ClosedError, match="^the loader was closed; make another one$"):
             use()
     assert len(loader) == 16
+
+
+def test_a_loop_that_waits_while_its_loader_is_closed_says_so(make, source):
+    at_work, go, said = threading.Event(), threading.Event(), []
+
+    def wait(block):
+        at_work.set()
+        go.wait(60)
+
+    loader = make(of=source.map(wait))
+
+    def loop():
+        try:
+            next(loader.epoch(0))
+        except ps.ClosedError as e:
+            said.append(str(e))
+        go.set()  # close() waits for the function
+
+    looping = threading.Thread(target=loop)
+    looping.start()
+    assert at_work.wait(60)
+    loader.close()
+    looping.join(60)
+    assert said == ["the loader was closed; make another one"]
+
+
+def test_plan_and_report_are_there_after_the_end(make):
+    with make(order=ps.Shuffled(seed=1)) as loader:
+        for _ in loader.epoch(0):
+            pass
+        plan, report = loader.plan(), loader.report()
+    assert loader.plan().as_dict() == plan.as_dict() and str(loader.plan()) == str(plan)
+    assert loader.report().as_dict() == report.as_dict() and str(loader.report()) == str(report)
+    assert report.as_dict()["rows"] == 1000
+    share = loader.report(storage_bytes_per_second=1e9).as_dict()["storage_share"]
+    assert share == pytest.approx(report.as_dict()["reading"]["stored_bytes"] / report.as_dict()["seconds"] / 1e9)
 
 
 def test_a_loader_is_not_sent_to_other_processes(make):

@@ -15,6 +15,7 @@ import penstock as ps
     [
         ({"rank": 0, "world_size": 2}, r"padded or dropped \(last='pad' or 'drop'\)"),
         ({"threads": 10**6}, "^threads is 1000000"),
+        ({"slots": 2**40}, "^slots is 1099511627776"),
         ({"held": 2**63}, "lower batch_size or held"),
     ],
 )

@@ -1,14 +1,19 @@
 """What shows only in a process of its own: its end, Ctrl-C, what it imports."""
 
+import gc
 import os
 import select
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
+import weakref
 
 import h5py
 import pytest
+
+import penstock as ps
 
 PRELUDE = """
 import penstock as ps
@@ -188,6 +193,69 @@ def test_ctrl_c_ends_a_wait_for_a_price(waiting):
     while not select.select([process.stdout], [], [], 0.05)[0]:
         process.send_signal(signal.SIGINT)
     assert finish(process) == (0, "interrupted\nno rows\n", "")
+
+
+def test_ctrl_c_ends_a_wait_for_a_loader(waiting):
+    file, pipe = waiting
+    process = start(
+        f"""
+        import os, signal, threading
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        def make():
+            return ps.Loader(source, 10, order=ps.Balanced("label"), device="host")  # reads the classes
+        print("ready", flush=True)
+        try:
+            make()
+        except KeyboardInterrupt:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            print("interrupted", flush=True)
+        def write_nothing():  # readers find the pipe's end, and the interpreter can end
+            while True:
+                os.close(os.open({str(pipe)!r}, os.O_WRONLY))
+        threading.Thread(target=write_nothing, daemon=True).start()
+        try:
+            make()
+        except ps.DataError:
+            print("no rows", flush=True)
+        """,
+        file,
+    )
+    assert process.stdout.readline() == "ready\n"
+    while not select.select([process.stdout], [], [], 0.05)[0]:
+        process.send_signal(signal.SIGINT)
+    assert finish(process) == (0, "interrupted\nno rows\n", "")
+
+
+def test_a_loader_that_comes_after_ctrl_c_is_closed(source):
+    at_work, go = threading.Event(), threading.Event()
+
+    def wait(block):
+        at_work.set()
+        go.wait(60)
+
+    def interrupt():
+        at_work.wait(60)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    function = weakref.ref(wait)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Thread(target=interrupt).start()
+    try:
+        ps.Loader(source.map(wait), 64, device="host", calibrate=0.05)
+        pytest.fail("it was made")
+    except KeyboardInterrupt:
+        pass
+    finally:
+        signal.signal(signal.SIGINT, before)
+    making = [thread for thread in threading.enumerate() if thread.name == "penstock"]
+    assert len(making) == 1
+    del wait
+    gc.collect()
+    assert function() is not None  # it is being made
+    go.set()
+    making.pop().join(60)
+    gc.collect()
+    assert function() is None
 
 
 def test_nothing_else_is_imported(small):

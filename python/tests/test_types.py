@@ -4,6 +4,7 @@ import ast
 import inspect
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -88,6 +89,36 @@ def test_the_stub_names_what_the_extension_has():
     for node in stub:
         if isinstance(node, ast.ClassDef):
             assert names(node.body) == public(getattr(_core, node.name)), node.name
+
+
+def signature_in_stub(node):
+    """Names, plain types and the result, as the extension knows them."""
+    given = [*node.args.args, *node.args.kwonlyargs]
+    return [argument.arg for argument in given], [plain(argument.annotation) for argument in given], plain(node.returns)
+
+
+def plain(annotation):
+    text = annotation and (annotation if isinstance(annotation, str) else ast.unparse(annotation))
+    text = re.sub(r"\[.*\]", "", (text or "Any").replace("penstock._core.", ""))
+    return "Any" if text == "object" else text
+
+
+def signature_of(function):
+    signature = function.__nb_signature__ if hasattr(function, "__nb_signature__") else function.fget.__nb_signature__
+    assert len(signature) == 1
+    return signature_in_stub(ast.parse(signature[0][0].replace("def (", "def _(") + ": ...").body[0])
+
+
+def test_the_stub_s_signatures_are_the_extension_s():
+    compared = 0
+    for node in ast.parse((PACKAGE / "_core.pyi").read_text()).body:
+        of = getattr(_core, node.name) if isinstance(node, ast.ClassDef) else _core
+        for function in node.body if isinstance(node, ast.ClassDef) else [node]:
+            if isinstance(function, ast.FunctionDef):
+                known = inspect.getattr_static(of, function.name)
+                assert signature_in_stub(function) == signature_of(known), function.name
+                compared += 1
+    assert compared > 20
 
 
 def test_everything_public_has_a_docstring():
