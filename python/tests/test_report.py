@@ -47,10 +47,17 @@ def test_time_between_loops_is_no_time_of_a_report(slow):
         assert stage(report, "augment")["mean_at_work"] > 0.7
 
 
-@pytest.mark.parametrize("how", ["break", "error"])
+@pytest.mark.parametrize("how", ["break", "error", "end", "state"])
 def test_a_loop_that_is_left_is_over(slow, how):
+    kept = slow.epoch(0)  # as progress bars keep it
+
     def leave():
-        for _ in slow.epoch(0):
+        if how == "state":
+            next(kept)
+            return slow.load_state_dict(slow.state_dict())
+        for _ in kept if how == "end" else slow.epoch(0):
+            if how == "end":
+                continue
             if how == "break":
                 return
             raise RuntimeError
