@@ -1,3 +1,4 @@
+#include "large_allocations.hpp"
 #include "row_loss.hpp"
 #include "step_state.hpp"
 
@@ -5,6 +6,8 @@
 #include <penstock/train/levers.hpp>
 
 #include <boost/test/unit_test.hpp>
+
+#include <limits>
 
 using namespace penstock;
 using namespace penstock::literals;
@@ -131,6 +134,66 @@ BOOST_AUTO_TEST_CASE(last_come_batches_below_the_floor) {
   BOOST_TEST(step.accumulate == 4u);
   BOOST_TEST(fitted(asked, counted(1, 2, 3)).stage.rows == 1u);
   BOOST_TEST(!train::fit_step(host, asked, device_budget(counted(1, 2, 3) - 1)).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(a_lever_that_other_memory_has_no_room_for_is_passed_over) {
+  // Layers are not computed again, as was asked for; the moments of AdamW, 3.2 MB, never fit 2 MiB of pinned memory,
+  // and the inputs and two outputs of 128 rows do.
+  train::stage_options asked = six_layers();
+  asked.recompute_layers = 1;
+  const gpu::budget little{.device_bytes = counted(128, 4, 3), .pinned_bytes = 2_MiB};
+  const auto step = train::fit_step(host, asked, little);
+  BOOST_TEST_REQUIRE(step.has_value());
+  BOOST_TEST(used(*step, {lever::micro_batch, lever::offload_activations}));
+  BOOST_TEST(step->stage.rows == 128u);
+  BOOST_TEST(train::plan(host, step->stage).fits(little));
+}
+
+BOOST_AUTO_TEST_CASE(below_the_floor_levers_are_only_those_that_fit) {
+  // Pinned memory for a megabyte of staging and the step's state, and for nothing else.
+  const gpu::budget none{.device_bytes = counted(64, 4, 4), .pinned_bytes = 1_MiB + 1_KiB};
+  const auto step = train::fit_step(host, six_layers(), none);
+  BOOST_TEST_REQUIRE(step.has_value());
+  BOOST_TEST(used(*step, {lever::recompute, lever::below_floor}));
+  BOOST_TEST(step->stage.rows == 64u);
+  BOOST_TEST(step->reasons.size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(below_the_floor_a_lever_that_would_leave_fewer_rows_is_passed_over) {
+  train::stage_options asked = six_layers(train::sgd{.momentum = 0});
+  asked.recompute_layers = 1;
+  // The inputs and two outputs of 8 rows in pinned memory; without it 64 rows fit the device.
+  const gpu::budget limits{.device_bytes = counted(64, 2), .pinned_bytes = 1_MiB + 1_KiB + 8 * 3 * output_bytes};
+  const auto step = train::fit_step(host, asked, limits);
+  BOOST_TEST_REQUIRE(step.has_value());
+  BOOST_TEST(used(*step, {lever::below_floor}));
+  BOOST_TEST(step->stage.rows == 64u);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_tried_last_where_nothing_fits_takes_the_least_of_the_device) {
+  train::stage_options last;
+  const train::fits_budget never = [&](const train::stage_options& tried) {
+    last = tried;
+    return false;
+  };
+  for (const std::size_t floor : {1u, 128u}) {
+    BOOST_TEST(!train::fit_step(host, six_layers(), never, floor).has_value());
+    BOOST_TEST(last.rows == 1u);
+    BOOST_TEST(last.offload.optimizer);
+    BOOST_TEST(last.recompute_layers == 2u);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(segments_longer_than_the_model_are_one_of_all_its_layers) {
+  train::stage_options options = six_layers();
+  options.recompute_layers = 6;
+  const std::size_t one_segment = train::plan(host, options).total(gpu::memory_kind::device);
+  options.recompute_layers = std::numeric_limits<std::size_t>::max();
+  const test::large_allocations large(64_KiB);
+  BOOST_TEST(train::plan(host, options).total(gpu::memory_kind::device) == one_segment);
+  options.recompute_layers = 1'000'000;
+  BOOST_TEST(train::plan(host, options).total(gpu::memory_kind::device) == one_segment);
+  BOOST_TEST(large.count() == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(layers_of_a_head_are_computed_again_too) {

@@ -63,6 +63,29 @@ bool pull(gpu::device d, lever which, stage_options& options, std::size_t rows) 
   return true;
 }
 
+/// What was asked for, with levers on top of it.
+struct pulled_levers {
+  stage_options stage{};
+  std::vector<lever> used{};
+};
+
+/// In the order in which they are tried. What takes the least of the device comes last.
+std::vector<pulled_levers> sets_of_levers(gpu::device d, const stage_options& asked, std::size_t rows) {
+  std::vector<pulled_levers> sets;
+  const auto with = [&](pulled_levers pulled, lever next) {
+    if (pull(d, next, pulled.stage, rows)) pulled.used.push_back(next);
+    const bool known =
+        std::any_of(sets.begin(), sets.end(), [&](const pulled_levers& each) { return each.used == pulled.used; });
+    if (!known) sets.push_back(pulled);
+    return pulled;
+  };
+  const pulled_levers recomputed = with({.stage = asked}, lever::recompute);
+  const pulled_levers moments = with(recomputed, lever::offload_optimizer);
+  with(recomputed, lever::offload_activations);  // the moments may find no room in pinned memory
+  with(moments, lever::offload_activations);
+  return sets;
+}
+
 std::string reason(lever which, const stage_options& chosen, std::size_t asked_rows, std::size_t floor) {
   const std::string too_much = fmt::format("batches of {} rows, the fewest before this, do not fit", floor);
   switch (which) {
@@ -70,7 +93,7 @@ std::string reason(lever which, const stage_options& chosen, std::size_t asked_r
     case lever::below_floor: {
       const std::string what = which == lever::micro_batch
                                    ? fmt::format("batches of {} rows do not fit the budget", asked_rows)
-                                   : fmt::format("batches of {} rows do not fit with all of this", floor);
+                                   : fmt::format("batches of {} rows do not fit with any other lever", floor);
       return fmt::format("{}: steps are made of {} batches of {} rows", what, asked_rows / chosen.rows, chosen.rows);
     }
     case lever::recompute:
@@ -140,28 +163,32 @@ std::optional<fitted_step> fit_step(gpu::device d, const stage_options& asked, c
   below.assign(above.begin(), first_above);
   above.erase(above.begin(), first_above);
 
-  fitted_step step{.stage = asked};
-  std::vector<lever> pulled;
-  const auto settle = [&](std::size_t rows) {
+  const auto settle = [&](const pulled_levers& pulled, std::size_t rows) {
+    fitted_step step{.stage = pulled.stage, .accumulate = asked.rows / rows, .used = pulled.used};
     step.stage.rows = rows;
-    step.accumulate = asked.rows / rows;
     if (rows < above.front())
-      pulled.push_back(lever::below_floor);
+      step.used.push_back(lever::below_floor);
     else if (rows < asked.rows)
-      pulled.insert(pulled.begin(), lever::micro_batch);
-    for (const lever each : pulled) step.reasons.push_back(reason(each, step.stage, asked.rows, above.front()));
-    step.used = std::move(pulled);
+      step.used.insert(step.used.begin(), lever::micro_batch);
+    for (const lever each : step.used) step.reasons.push_back(reason(each, step.stage, asked.rows, above.front()));
     return step;
   };
 
-  if (const std::size_t rows = largest_that_fits(step.stage, fits, above)) return settle(rows);
-  for (const lever next : {lever::recompute, lever::offload_optimizer, lever::offload_activations}) {
-    if (!pull(d, next, step.stage, above.front())) continue;
-    pulled.push_back(next);
-    if (const std::size_t rows = largest_that_fits(step.stage, fits, above)) return settle(rows);
-  }
-  if (const std::size_t rows = largest_that_fits(step.stage, fits, below)) return settle(rows);
-  return std::nullopt;
+  if (const std::size_t rows = largest_that_fits(asked, fits, above)) return settle({.stage = asked}, rows);
+  const std::vector<pulled_levers> sets = sets_of_levers(d, asked, above.front());
+  for (const pulled_levers& each : sets)
+    if (const std::size_t rows = largest_that_fits(each.stage, fits, above)) return settle(each, rows);
+  // What waits in pinned memory may leave too little of it for as many rows as would fit without.
+  const pulled_levers* best = nullptr;
+  std::size_t most = 0;
+  for (const pulled_levers& each : sets)
+    if (const std::size_t rows = largest_that_fits(each.stage, fits, below.empty() ? above : below);
+        rows > 0 && rows >= most) {
+      best = &each;
+      most = rows;
+    }
+  if (best == nullptr) return std::nullopt;
+  return settle(*best, most);
 }
 
 std::optional<fitted_step> fit_step(gpu::device d, const stage_options& asked, const gpu::budget& limits,

@@ -31,6 +31,7 @@ template <class S>
 network<S>::network(std::vector<std::unique_ptr<layer<S>>> layers, network_form form)
     : layers_(std::move(layers)), form_(form), outputs_(layers_.size()), changes_(layers_.size()) {
   if (form_.segment == 0) form_.segment = 1;  // segments of one layer keep all
+  form_.segment = std::min(form_.segment, layers_.size());
   for (const auto& l : layers_) parameters_ += parameter_elements(*l);
 }
 

@@ -12,13 +12,14 @@
 
 namespace penstock::train {
 
-/// What makes a step fit a budget, in the order in which it is tried. Each comes on top of those before it.
+/// What makes a step fit a budget, in the order in which it is tried. Each comes on top of those before it, but for
+/// activations, which are first offloaded without the moments.
 enum class lever : std::uint8_t {
   micro_batch,          ///< fewer rows at once, down to a floor, and more batches for one step
   recompute,            ///< activation checkpointing, with the segments that take the least
   offload_optimizer,    ///< see offload_options
   offload_activations,  ///< see offload_options
-  below_floor           ///< even fewer rows
+  below_floor           ///< even fewer rows, with what of the offloads leaves the most
 };
 std::string_view name_of(lever) noexcept;
 
@@ -48,8 +49,10 @@ std::size_t largest_rows(gpu::device d, const stage_options& options, const gpu:
 std::size_t best_segment(gpu::device d, const stage_options& options);
 
 /// The fewest levers with which `asked` fits: rows at once are a divisor of asked.rows, so that a step has the rows
-/// that were asked for. Levers that `asked` has already stay; one that frees no device memory is passed over. Empty
-/// where one row does not fit with all of them. Pure but for `fits`, which is called a few times for each lever.
+/// that were asked for. Levers that `asked` has already stay. One that frees no device memory is passed over, and so is
+/// an offload with which nothing fits that fits without, as where pinned memory is scarce; below the floor, one that
+/// leaves fewer rows. Empty where one row fits with none of them; the last that `fits` was asked about is then what
+/// takes the least device memory. Pure but for `fits`, which is called a few times for each lever.
 std::optional<fitted_step> fit_step(gpu::device d, const stage_options& asked, const fits_budget& fits,
                                     std::size_t floor_rows = default_floor_rows);
 /// The same for a stage alone in `limits`.
