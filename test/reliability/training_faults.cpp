@@ -2,6 +2,7 @@
 // the bits of a run that nothing disturbed.
 
 #include "../pipeline/small_file.hpp"
+#include "../support/gpu.hpp"
 #include "../train/training_file.hpp"
 #include "fault_table.hpp"
 #include "nth_use.hpp"
@@ -10,7 +11,13 @@
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 
+#include <atomic>
 #include <cerrno>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace gpu = penstock::gpu;
 namespace pp = penstock::pipeline;
@@ -99,6 +106,19 @@ void try_training(const std::string& device, const std::string& fault_name, cons
   BOOST_TEST((held_now() == before), "leaks: " << before << " before, " << held_now() << " after");
 }
 
+/// All uses of a call of the driver fail, as on a device that is full.
+struct failing_call final : penstock::fault_injector {
+  std::string name;
+  std::atomic<int> failed{0};
+
+  explicit failing_call(std::string call) : name(std::move(call)) {}
+  fault before(fault_site site, std::string_view what, std::uint64_t, std::size_t) override {
+    if (site != fault_site::cuda_call || what != name) return {};
+    ++failed;
+    return {.error = 2};  // cudaErrorMemoryAllocation
+  }
+};
+
 bool has_right_bits(const outcome& how) { return how.name == "right bits"; }
 
 const auto every_device = data::make(devices());
@@ -123,6 +143,28 @@ BOOST_DATA_TEST_CASE(a_call_of_the_driver_that_fails_while_training_is_an_error_
                [](const outcome& how) {
                  return has_right_bits(how) /* asked again, or an event that nobody needs */ || how.says("cuda");
                });
+}
+
+// The first step is done before it is recorded: were the error told, the step would be done twice.
+BOOST_AUTO_TEST_CASE(a_step_that_cannot_be_recorded_is_done_all_the_same_and_once, on_gpu()) {
+  const std::string name = gpu::device::cuda(0).name();
+  const std::vector<std::string> recording{"cudaStreamBeginCapture", "cudaStreamEndCapture", "cudaGraphGetRootNodes",
+                                           "cudaGraphInstantiateWithFlags"};
+  constexpr int out_of_memory = 2;  // cudaErrorMemoryAllocation
+  try_training(name, "recording a step fails",
+               std::make_shared<nth_use>(fault_site::cuda_call, fault{.error = out_of_memory}, recording),
+               has_right_bits);
+  const training_file file(600);
+  run_under_faults undisturbed(file, name, {});
+  const auto checkpoint = file.path("c.h5");
+  undisturbed.trainer.save(checkpoint);
+  const auto bits = undisturbed.epoch_from(checkpoint);
+  for (const std::string& call : recording) {
+    const auto faults = std::make_shared<failing_call>(call);
+    run_under_faults run(file, name, faults);
+    BOOST_TEST((run.epoch_from(checkpoint) == bits), call);
+    BOOST_TEST(faults->failed == 3, call << " failed " << faults->failed << " times");
+  }
 }
 
 BOOST_DATA_TEST_CASE(memory_that_is_refused_to_a_trainer_is_an_error_that_names_it, every_device, name) {

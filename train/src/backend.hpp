@@ -79,7 +79,8 @@ class backend {
 
   /// Runs take(first) and then `work` like run(), where `work` is the same at every call with `key`: on CUDA both are
   /// recorded once as a graph whose first node is given `first` anew each time. What else changes from call to call,
-  /// `work` must read from the device's memory.
+  /// `work` must read from the device's memory. Where it returns, all was asked for, recorded or not, also if `work`
+  /// has thrown while it was recorded.
   virtual void replay(std::size_t key, const intake<S>& first, const std::function<void()>& work) = 0;
 
   virtual void multiply(const product& what, const S* a, const S* b, S* c, const S* bias) = 0;

@@ -78,6 +78,7 @@ class typed_stage final : public stage::impl {
       optimize();
     };
     take_through(3, intake_of(batch, learning_rate), std::cref(work));
+    torn = false;  // recording it may have ended midway: the step itself has not
   }
 
   void discard() override {

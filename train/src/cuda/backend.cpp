@@ -49,7 +49,7 @@ class cuda_backend final : public backend<S> {
   void replay(std::size_t key, const intake<S>& first, const std::function<void()>& work) override {
     const cuda::current_device current(ordinal_);
     cuda::take_launch<S> take(first);
-    graphs_.at(key).run(stream_.native(), take.params(), work);
+    graphs_.at(key).run(stream_, take.params(), work);
   }
 
   void multiply(const product& what, const S* a, const S* b, S* c, const S* bias) override {
@@ -73,7 +73,7 @@ class cuda_backend final : public backend<S> {
     if (!std::is_same_v<S, T> || arithmetic_ == precision::tf32 || what.depth < least_rows) return false;
     return products_beside_.offers(what, a, b, c, sums);
   }
-  void take(const intake<S>& what) override { cuda::launch(stream_.native(), cuda::take_launch<S>(what).params()); }
+  void take(const intake<S>& what) override { cuda::launch(stream_, cuda::take_launch<S>(what).params()); }
   void observe(const taken_rows<T>& rows, std::size_t columns, const moment_columns& moments,
                step_state* state) override {
     cuda::observe(stream_.native(), rows, columns, moments, state);

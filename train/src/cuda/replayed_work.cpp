@@ -11,60 +11,101 @@
 namespace penstock::train::cuda {
 namespace {
 
-bool can_be_recorded(cudaStream_t stream) {
-  if (stream == nullptr) return false;
+// A full device may have room again after some steps; one that has none is asked no more than this.
+constexpr int most_attempts = 3;
+
+bool can_be_recorded(gpu::stream_ref stream) {
+  if (stream.native() == nullptr) return false;
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  check(cudaStreamIsCapturing(stream, &status), "asking whether a stream is captured");
+  const cudaError_t code =
+      result_of(stream, "cudaStreamIsCapturing", [&] { return cudaStreamIsCapturing(stream.native(), &status); });
+  check(code, "asking whether a stream is captured");
   return status == cudaStreamCaptureStatusNone;
 }
 
 /// The one node that all others follow.
-cudaGraphNode_t first_of(cudaGraph_t graph) {
+cudaGraphNode_t first_of(gpu::stream_ref stream, cudaGraph_t graph) {
   std::size_t count = 0;
-  check(cudaGraphGetRootNodes(graph, nullptr, &count), "looking at a recorded step");
-  if (count != 1) throw gpu::error(fmt::format("a recorded step begins with {} nodes, and not with one", count));
   cudaGraphNode_t node = nullptr;
-  check(cudaGraphGetRootNodes(graph, &node, &count), "looking at a recorded step");
+  const auto ask = [&](cudaGraphNode_t* to) {
+    const cudaError_t code =
+        result_of(stream, "cudaGraphGetRootNodes", [&] { return cudaGraphGetRootNodes(graph, to, &count); });
+    check(code, "looking at a recorded step");
+  };
+  ask(nullptr);
+  if (count != 1) throw gpu::error(fmt::format("a recorded step begins with {} nodes, and not with one", count));
+  ask(&node);
   return node;
+}
+
+/// Takes the stream out of a recording of its own that went wrong.
+void end_capture(cudaStream_t stream) noexcept {
+  cudaGraph_t left = nullptr;
+  cudaStreamEndCapture(stream, &left);
+  if (left != nullptr) cudaGraphDestroy(left);
 }
 
 }  // namespace
 
-void launch(cudaStream_t stream, const cudaKernelNodeParams& kernel) {
-  check(cudaLaunchKernel(kernel.func, kernel.gridDim, kernel.blockDim, kernel.kernelParams, kernel.sharedMemBytes,
-                         stream),
-        "launching what a pass begins with");
+void launch(gpu::stream_ref stream, const cudaKernelNodeParams& kernel) {
+  const cudaError_t code = result_of(stream, "cudaLaunchKernel", [&] {
+    return cudaLaunchKernel(kernel.func, kernel.gridDim, kernel.blockDim, kernel.kernelParams, kernel.sharedMemBytes,
+                            stream.native());
+  });
+  check(code, "launching what a pass begins with");
 }
 
-void replayed_work::run(cudaStream_t stream, const cudaKernelNodeParams& first, const std::function<void()>& work) {
-  if (can_be_recorded(stream) && graph_) {
-    // What was launched before keeps the arguments that it had.
-    check(cudaGraphExecKernelNodeSetParams(graph_.native(), first_, &first), "giving a recorded step its rows");
-    return check(cudaGraphLaunch(graph_.native(), stream), "replaying a step");
-  }
+void replayed_work::run(gpu::stream_ref stream, const cudaKernelNodeParams& first, const std::function<void()>& work) {
+  const bool recordable = can_be_recorded(stream);
+  if (recordable && graph_) return replay(stream, first);
   // The first time as they are, so that kernels are loaded and algorithms chosen; recorded at once, so that nothing is
   // left to be allocated later.
   launch(stream, first);
   work();
-  if (can_be_recorded(stream)) record(stream, first, work);
+  if (!recordable || failed_attempts_ == most_attempts) return;
+  try {
+    record(stream, first, work);
+  } catch (...) {
+    // The work itself is done: a caller that is told of an error would do it again.
+    recorded_.reset();
+    ++failed_attempts_;
+    cudaGetLastError();  // an error of the device as such comes again with whatever is asked for next
+  }
 }
 
-void replayed_work::record(cudaStream_t stream, const cudaKernelNodeParams& first, const std::function<void()>& work) {
-  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "recording a step");
+void replayed_work::replay(gpu::stream_ref stream, const cudaKernelNodeParams& first) {
+  // What was launched before keeps the arguments that it had.
+  const cudaError_t set = result_of(stream, "cudaGraphExecKernelNodeSetParams",
+                                    [&] { return cudaGraphExecKernelNodeSetParams(graph_.native(), first_, &first); });
+  check(set, "giving a recorded step its rows");
+  const cudaError_t launched =
+      result_of(stream, "cudaGraphLaunch", [&] { return cudaGraphLaunch(graph_.native(), stream.native()); });
+  check(launched, "replaying a step");
+}
+
+void replayed_work::record(gpu::stream_ref stream, const cudaKernelNodeParams& first,
+                           const std::function<void()>& work) {
+  const cudaError_t begun = result_of(stream, "cudaStreamBeginCapture", [&] {
+    return cudaStreamBeginCapture(stream.native(), cudaStreamCaptureModeThreadLocal);
+  });
+  check(begun, "recording a step");
   cudaGraph_t native = nullptr;
   try {
     launch(stream, first);
     work();
+    const cudaError_t ended =
+        result_of(stream, "cudaStreamEndCapture", [&] { return cudaStreamEndCapture(stream.native(), &native); });
+    check(ended, "recording a step");
   } catch (...) {
-    cudaStreamEndCapture(stream, &native);
-    if (native != nullptr) cudaGraphDestroy(native);
+    end_capture(stream.native());
     throw;
   }
-  check(cudaStreamEndCapture(stream, &native), "recording a step");
   recorded_.reset(native);
-  first_ = first_of(native);
+  first_ = first_of(stream, native);
   cudaGraphExec_t executable = nullptr;
-  check(cudaGraphInstantiate(&executable, native, 0), "preparing a recorded step");
+  const cudaError_t made = result_of(stream, "cudaGraphInstantiateWithFlags",
+                                     [&] { return cudaGraphInstantiateWithFlags(&executable, native, 0); });
+  check(made, "preparing a recorded step");
   graph_.reset(executable);
 }
 
