@@ -1,5 +1,7 @@
 #include "stage_memory.hpp"
 
+#include "host/backend.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -166,7 +168,7 @@ void check(gpu::device d, const stage_options& options) {
 }
 
 void add_blas_buffers(std::size_t threads, gpu::ledger& ledger) {
-  const std::size_t computing = threads != 0 ? threads : gpu::processors();
+  const std::size_t computing = host::computing_threads(threads);
   ledger.add(memory_kind::host, stage_items::blas, computing * blas_bytes_per_thread,
              fmt::format("{} threads", computing));
 }

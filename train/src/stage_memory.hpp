@@ -34,7 +34,7 @@ void check(const stage_options& options);
 /// The same, and for what the device lacks.
 void check(gpu::device d, const stage_options& options);
 
-/// What OpenBLAS keeps on the host for so many threads (0: processors()).
+/// What OpenBLAS keeps on the host for the threads that compute where so many are asked for.
 void add_blas_buffers(std::size_t threads, gpu::ledger& ledger);
 
 /// The norm of the gradient is taken at each step: for clipping, or to see an overflow.

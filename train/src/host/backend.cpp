@@ -6,6 +6,7 @@
 #include "row_work.hpp"
 
 #include <penstock/gpu/device.hpp>
+#include <penstock/train/stage.hpp>
 
 #include <tbb/info.h>
 #include <tbb/task_arena.h>
@@ -15,18 +16,12 @@
 namespace penstock::train::host {
 namespace {
 
-/// More threads than TBB has workers for would only make it warn.
-int arena_size(std::size_t threads) {
-  const std::size_t wanted = threads != 0 ? threads : gpu::processors();
-  return static_cast<int>(std::min<std::size_t>(wanted, static_cast<std::size_t>(tbb::info::default_concurrency())));
-}
-
 template <class S>
 class host_backend final : public backend<S> {
  public:
   using T = arithmetic<S>;
 
-  explicit host_backend(std::size_t threads) : arena_(arena_size(threads)) {
+  explicit host_backend(std::size_t threads) : arena_(static_cast<int>(computing_threads(threads))) {
     use_single_threaded_blas();
     take_blas_buffers(static_cast<std::size_t>(arena_.max_concurrency()));
   }
@@ -76,6 +71,15 @@ class host_backend final : public backend<S> {
 };
 
 }  // namespace
+
+std::size_t computing_threads(std::size_t asked, std::size_t processors, std::size_t workers) noexcept {
+  const std::size_t wanted = asked != 0 ? asked : std::min(processors, most_default_threads);
+  return std::max<std::size_t>(std::min(wanted, workers), 1);
+}
+
+std::size_t computing_threads(std::size_t asked) {
+  return computing_threads(asked, gpu::processors(), static_cast<std::size_t>(tbb::info::default_concurrency()));
+}
 
 template <class S>
 std::unique_ptr<backend<S>> make_backend(std::size_t threads) {

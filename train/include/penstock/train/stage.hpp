@@ -18,7 +18,9 @@
 
 namespace penstock::train {
 
-/// What happens to a step whose loss or input is not finite.
+/// What happens to a step whose loss or input is not finite. Gradients are looked at where they are clipped, or are
+/// fp16's; elsewhere an update that overflows by itself, as with an absurd learning rate, is made, and the next loss
+/// shows it.
 enum class non_finite : std::uint8_t {
   fail,  ///< no later step changes anything; progress() says which row it was
   skip   ///< the step changes nothing and is counted
@@ -71,11 +73,16 @@ struct stage_options {
   std::size_t recompute_layers = 0;
   offload_options offload{};
   double clip_norm = 0;    ///< a step's mean gradient is scaled down to this norm over all parameters; 0: never
-  std::uint64_t seed = 0;  ///< of the initial weights
+  std::uint64_t seed = 0;  ///< of the initial weights, and of what dropout drops
   train::non_finite non_finite = non_finite::fail;
   std::size_t workspace_bytes = std::size_t{4} << 20;  ///< for matrix products on CUDA
-  std::size_t threads = 0;                             ///< host device: threads that compute; 0: processors()
+  /// Host device: threads that compute, no more than the process has processors. 0: as many, up to
+  /// most_default_threads. What each takes is in the plan.
+  std::size_t threads = 0;
 };
+
+/// Each thread that computes on the host takes 4 MiB: where none are asked for, half of a default budget at most.
+inline constexpr std::size_t most_default_threads = 64;
 
 /// Classes that a confusion matrix is kept for.
 inline constexpr std::size_t most_confused = 4096;
@@ -89,8 +96,12 @@ struct batch_rows {
   /// and targets hold, NaN included, it contributes nothing.
   const void* weights = nullptr;
   std::size_t rows = 0;
-  std::size_t valid_rows = 0;   ///< the rest are padding
-  std::uint64_t first_row = 0;  ///< numbers the rows for progress
+  std::size_t valid_rows = 0;  ///< the rest are padding
+  /// Numbers the rows: for progress, which names rows at fault, and for dropout, which drops by (seed, step, layer,
+  /// row, column), so that rows of one step must have numbers of their own.
+  std::uint64_t first_row = counted_on;
+  /// From the valid rows on that accumulate() was given since the last update() or discard(); evaluate(): from 0 on.
+  static constexpr std::uint64_t counted_on = ~std::uint64_t{0};
 };
 
 /// Of each input, over the rows of a data set.
@@ -111,9 +122,11 @@ struct progress {
   std::uint64_t bad_label = no_row;   ///< a target that the loss does not take
   std::uint64_t bad_weight = no_row;  ///< a row's weight that is negative or not finite
   std::uint64_t steps = 0;            ///< updates that changed the parameters
-  std::uint64_t skipped = 0;          ///< updates that did not
-  double loss_scale = 1;              ///< of fp16's gradients
-  std::uint64_t clean_steps = 0;      ///< since it last changed
+  /// Updates left out, because of values that are not finite (non_finite::skip), or of fp16's gradients, which
+  /// overflowed. Not counted: updates without weight, and all that follow a row at fault.
+  std::uint64_t skipped = 0;
+  double loss_scale = 1;          ///< of fp16's gradients
+  std::uint64_t clean_steps = 0;  ///< since it last changed
 };
 
 /// A part of the state, in the device's memory or, offloaded, in pinned memory; for checkpoints.
@@ -128,10 +141,16 @@ struct state_item {
 gpu::ledger plan(gpu::device d, const stage_options& options);
 
 /// A model, its gradients and its optimizer in planned memory: what a training loop calls, yours or trainer's. Nothing
-/// is allocated after the constructor, and on CUDA no call but those that say so waits for the device.
+/// of the plan is allocated after the constructor, and on CUDA no call but those that say so waits for the device. What
+/// is outside the plan there comes with the first call of each kind: the driver loads kernels, and keeps a recording of
+/// the first pass of options().rows rows of each kind (step(), accumulate() at a step's beginning and later in it,
+/// evaluate()); cuBLASLt describes the products, on the host, at the first pass of each other number of rows. Where a
+/// pass cannot be recorded, as on a device that is full, its work is launched one by one, to the same bits. Not
+/// thread-safe.
 ///
 /// Gradients are exact for any split of a step into accumulate() calls: they are sums over rows, divided once in
-/// update(). On one device the same calls give the same bits, whatever the number of threads.
+/// update(); with dropout, as long as the rows keep their numbers. On one device the same calls give the same bits,
+/// whatever the number of threads.
 class stage {
  public:
   /// `memory` holds the items of plan(), and maybe others'. Initialises the weights from the seed; blocks until that is
@@ -145,7 +164,7 @@ class stage {
   void accumulate(const batch_rows& batch);
   /// The same for rows without weights.
   void accumulate(const void* x, const void* targets, std::size_t rows, std::size_t valid_rows,
-                  std::uint64_t first_row = 0) {
+                  std::uint64_t first_row = batch_rows::counted_on) {
     accumulate({.x = x, .targets = targets, .rows = rows, .valid_rows = valid_rows, .first_row = first_row});
   }
   /// One step of the optimizer with the accumulated gradients divided by the weight of the rows that they were summed
@@ -159,7 +178,7 @@ class stage {
   /// Forward only: adds to the metrics.
   void evaluate(const batch_rows& batch);
   void evaluate(const void* x, const void* targets, std::size_t rows, std::size_t valid_rows,
-                std::uint64_t first_row = 0) {
+                std::uint64_t first_row = batch_rows::counted_on) {
     evaluate({.x = x, .targets = targets, .rows = rows, .valid_rows = valid_rows, .first_row = first_row});
   }
   /// What evaluate() counted since the last reset(); empty unless options.confusion. Blocks.
