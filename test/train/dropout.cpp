@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 using namespace penstock;
 using penstock::test::host_stage;
@@ -73,6 +74,32 @@ BOOST_AUTO_TEST_CASE(any_split_of_a_step_drops_the_same_values_and_another_step_
   whole.stage.update(0);
   whole.accumulate(data, 0, rows);
   BOOST_TEST(!test::same_bits<double>(whole.item("train: activations of layer 1"), first));
+}
+
+BOOST_AUTO_TEST_CASE(rows_without_a_number_count_on_since_the_last_update) {
+  const rows_of<double> data(rows, 6, 4);
+  host_stage<double> numbered(options), counted(options);
+  for (int step = 0; step < 2; ++step) {
+    // Padding has no numbers: 40 rows are 32 and 8.
+    for (const auto& [first, count, valid] : {std::tuple{0u, 32u, 32u}, {32u, 32u, 8u}, {40u, 63u, 63u}}) {
+      numbered.stage.accumulate(data.row(first), &data.labels[first], count, valid, first);
+      counted.stage.accumulate(data.row(first), &data.labels[first], count, valid);
+    }
+    BOOST_TEST(test::same_bits<double>(counted.gradients(), numbered.gradients()));
+    numbered.stage.update(0.01);
+    counted.stage.update(0.01);
+  }
+  // What is thrown away has no numbers either.
+  counted.stage.accumulate(data.row(0), data.labels.data(), 50, 50);
+  counted.stage.discard();
+  for (host_stage<double>* each : {&numbered, &counted})
+    each->stage.step({.x = data.row(0), .targets = data.labels.data(), .rows = rows, .valid_rows = rows}, 0.01);
+  BOOST_TEST(test::same_bits<double>(counted.parameters(), numbered.parameters()));
+  for (host_stage<double>* each : {&numbered, &counted})
+    each->stage.accumulate(data.row(0), data.labels.data(), rows, rows, 0);
+  numbered.stage.discard();
+  numbered.stage.accumulate(data.row(0), data.labels.data(), rows, rows);
+  BOOST_TEST(test::same_bits<double>(counted.gradients(), numbered.gradients()));
 }
 
 BOOST_AUTO_TEST_CASE(the_mask_is_a_function_of_seed_step_layer_and_element_alone) {

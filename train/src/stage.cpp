@@ -66,21 +66,26 @@ void stage::accumulate(const batch_rows& batch) {
   if (batch.rows == 0) return;
   refuse_torn(*impl_);
   check(impl_->options, batch);
-  impl_->pass(batch, true);
+  impl_->pass(impl_->numbered(batch), true);
+  impl_->rows_in_step += batch.valid_rows;
 }
 
 void stage::step(const batch_rows& batch, double learning_rate) {
   refuse_torn(*impl_);
-  if (batch.rows == 0) return impl_->update(learning_rate);
+  if (batch.rows == 0) return update(learning_rate);
   check(impl_->options, batch);
-  impl_->step(batch, learning_rate);
+  const batch_rows numbered = impl_->numbered(batch);
+  impl_->rows_in_step = 0;
+  impl_->step(numbered, learning_rate);
 }
 
 void stage::evaluate(const batch_rows& batch) {
   if (batch.rows == 0) return;
   refuse_torn(*impl_);
   check(impl_->options, batch);
-  impl_->pass(batch, false);
+  batch_rows numbered = batch;
+  if (numbered.first_row == batch_rows::counted_on) numbered.first_row = 0;
+  impl_->pass(numbered, false);
 }
 
 confusion_matrix stage::confusion() {
@@ -95,9 +100,13 @@ confusion_matrix stage::confusion() {
 
 void stage::update(double learning_rate) {
   refuse_torn(*impl_);
+  impl_->rows_in_step = 0;
   impl_->update(learning_rate);
 }
-void stage::discard() { impl_->discard(); }
+void stage::discard() {
+  impl_->rows_in_step = 0;
+  impl_->discard();
+}
 void stage::reset(const metrics& start) {
   impl_->reset(start);
   impl_->set_latest(start);

@@ -76,6 +76,12 @@ struct stage::impl {
     if (options.non_finite == non_finite::skip) latest.bad_input = latest.bad_loss = train::progress::no_row;
   }
 
+  /// A batch of a step, with numbers for its rows.
+  batch_rows numbered(batch_rows batch) const noexcept {
+    if (batch.first_row == batch_rows::counted_on) batch.first_row = rows_in_step;
+    return batch;
+  }
+
   gpu::stream_ref stream;
   stage_options options;
   std::shared_ptr<gpu::memory> memory;
@@ -89,7 +95,8 @@ struct stage::impl {
   gpu::event arrived;
   bool asked = false;
   train::progress latest;
-  bool torn = false;  // an update ended midway; what of the state was written since
+  std::uint64_t rows_in_step = 0;  // valid ones, since the last update
+  bool torn = false;               // an update ended midway; what of the state was written since
   std::size_t mended_bytes = 0;
 };
 
