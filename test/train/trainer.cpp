@@ -273,4 +273,19 @@ BOOST_AUTO_TEST_CASE(device_memory_in_use_stays_within_the_plan_on_cuda, test::o
   }
 }
 
+BOOST_AUTO_TEST_CASE(pipelines_of_other_batches_are_refused_before_anything_is_done) {
+  const training_file data;
+  training_run run(data, small_trainer(64)), other(data, small_trainer(50));
+  const auto before = run.weights();
+  const auto names_both = [](const std::invalid_argument& e) {
+    const std::string text = e.what();
+    return text.find("64 rows") != std::string::npos && text.find("50 rows") != std::string::npos;
+  };
+  BOOST_CHECK_EXCEPTION(run.trainer.train_epoch(other.planned.training), std::invalid_argument, names_both);
+  BOOST_CHECK_EXCEPTION(run.trainer.normalise_from(other.planned.training), std::invalid_argument, names_both);
+  BOOST_CHECK_EXCEPTION(run.trainer.evaluate(*other.planned.testing), std::invalid_argument, names_both);
+  BOOST_TEST(run.weights() == before, boost::test_tools::per_element());
+  BOOST_TEST(run.trainer.train_epoch(run.planned.training).complete);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -45,6 +45,13 @@ std::string weights_in(const pipeline::batch& batch, const trainer_options& opti
 
 }  // namespace
 
+void check_batch_rows(const pipeline::pipeline_plan& plan, const stage_options& stage) {
+  if (plan.batch_rows == stage.rows) return;
+  throw std::invalid_argument(fmt::format(
+      "a pipeline's batches are of {} rows, and the trainer's (stage_options::rows) of {} rows; give both the same",
+      plan.batch_rows, stage.rows));
+}
+
 const void* inputs_of(const pipeline::batch& batch, const trainer_options& options, const std::string& field) {
   const pipeline::field_view x = batch.view(field);
   const stage_options& stage = options.stage;

@@ -1,5 +1,7 @@
 #include <penstock/train/memory_plan.hpp>
 
+#include "batch_fields.hpp"
+
 #include <algorithm>
 
 namespace penstock::train {
@@ -63,7 +65,10 @@ memory_plan plan_with(gpu::device d, const gpu::budget& limits, const gpu::ledge
 
 memory_plan plan(gpu::device d, const gpu::budget& limits, const stage_options& stage, const pipeline::opened& training,
                  const pipeline::opened* testing) {
-  return plan_with(d, limits, plan(d, stage), training, testing);
+  memory_plan run = plan_with(d, limits, plan(d, stage), training, testing);
+  check_batch_rows(run.training, stage);
+  if (run.testing) check_batch_rows(*run.testing, stage);
+  return run;
 }
 
 memory_plan plan(gpu::device d, const gpu::budget& limits, const model_functions& model,

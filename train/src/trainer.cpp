@@ -62,6 +62,7 @@ train::stage& trainer::stage() {
 
 void trainer::normalise_from(pipeline::pipeline& training, std::stop_token stop) {
   train::stage& stage = this->stage();
+  check_batch_rows(training.plan(), options_.stage);
   const own_faults apart(*model_);
   stage.forget();
   monitor_.streams(training.plan().ledger);
@@ -81,6 +82,7 @@ void trainer::normalise_from(pipeline::pipeline& training, std::stop_token stop)
 }
 
 epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_token stop, const observer& watch) {
+  check_batch_rows(training.plan(), options_.stage);
   check_source(training);
   const auto start = clock::now();
   const double rate = learning_rate(options_.stage.optimizer);
@@ -184,6 +186,7 @@ void trainer::forget_step() {
 }
 
 metrics trainer::evaluate(pipeline::pipeline& testing, std::stop_token stop) {
+  check_batch_rows(testing.plan(), options_.stage);
   const own_faults apart(*model_);
   model_->reset();
   monitor_.streams(testing.plan().ledger);

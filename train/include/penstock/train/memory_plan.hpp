@@ -24,7 +24,8 @@ struct memory_plan {
 };
 
 /// Plans a run within one budget. Pure. Throws gpu::budget_error with the stage, the smallest pipeline and the smallest
-/// budget that would do where it does not fit.
+/// budget that would do where it does not fit, and std::invalid_argument where a pipeline's batches are not of
+/// stage.rows rows.
 memory_plan plan(gpu::device d, const gpu::budget& limits, const stage_options& stage, const pipeline::opened& training,
                  const pipeline::opened* testing = nullptr);
 /// The same for a model of yours: see own_model.hpp.

@@ -23,7 +23,7 @@ class learner;  // private: what the loop sees of a model
 
 /// Where the source leaves damaged rows out (pipeline::damage_options), its mask is the rows' weights.
 struct trainer_options {
-  stage_options stage{};        ///< stage.rows: rows of the pipelines' batches
+  stage_options stage{};        ///< stage.rows: rows of the pipelines' batches; those of others are refused, with both
   std::size_t accumulate = 1;   ///< batches of one step; the last step of an epoch takes what is left
   train::schedule schedule{};   ///< of the optimizer's learning rate
   std::string x = "x";          ///< the field of the inputs, of type stage.compute
@@ -82,7 +82,8 @@ class_labels labels_of(const std::filesystem::path& checkpoint);
 /// The training loop: takes batches of pipelines through a stage, or a model of yours, epoch by epoch, and keeps its
 /// place. What it meets (a loss that is not finite, a target that the loss does not take, a pipeline's error) ends it
 /// with an exception; a checkpoint of its last whole step can be saved then, unless an update failed midway, which
-/// save() says. Not thread-safe.
+/// save() says, or made weights that are no numbers, which non_finite describes. A pipeline whose batches are not of
+/// options().stage.rows rows is refused with std::invalid_argument. Not thread-safe.
 class trainer {
  public:
   using observer = std::function<void(const epoch_progress&)>;
