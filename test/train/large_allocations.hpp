@@ -14,4 +14,14 @@ class large_allocations {
   std::size_t count() const noexcept;
 };
 
+/// Counts what this thread allocates with operator new, in pieces of any size, while it lives.
+class allocations_here {
+ public:
+  allocations_here() noexcept;
+  ~allocations_here();
+  allocations_here(const allocations_here&) = delete;
+  allocations_here& operator=(const allocations_here&) = delete;
+  std::size_t count() const noexcept;
+};
+
 }  // namespace penstock::test
