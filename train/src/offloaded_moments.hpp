@@ -16,7 +16,8 @@ namespace penstock::train {
 /// piece is worked on, the next ones arrive and the last ones leave, on streams of their own.
 ///
 /// The copies begin after what the stream was given before an update, and are done before what it is given after it: so
-/// an update can be captured as part of a graph, and who reads the moments in the order of the stream finds them whole.
+/// who reads the moments in the order of the stream finds them whole. An update is no part of a recorded step: its
+/// copies are asked for one by one, so that one which fails is known.
 template <class T>
 class offloaded_moments {
  public:
