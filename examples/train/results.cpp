@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <string>
 
@@ -25,7 +27,7 @@ void print_plan(const planned_session& session, const gpu::budget& limits) {
     const gpu::memory_size size = gpu::memory_of(session.device);
     fmt::print(
         "outside the budget: CUDA's context, loaded kernels and recorded steps; with what other processes hold, {} of "
-        "the device's {} are taken before this run\n",
+        "the device's {} are taken before this run loads kernels and records steps\n",
         penstock::format_bytes(size.total_bytes - size.free_bytes), penstock::format_bytes(size.total_bytes));
   }
   fmt::print("\n");
@@ -91,15 +93,30 @@ nlohmann::json to_json(const planned_session& session) {
     planned[std::string(gpu::name_of(kind)) + "_bytes"] = session.plan.ledger.total(kind);
   planned["items"] = items;
   const train::stage_options& stage = session.trainer.stage;
-  return {{"device", session.device.description()},
-          {"model", train::to_text(stage.model)},
-          {"parameters", train::parameters(stage.model)},
-          {"optimizer", train::to_text(stage.optimizer)},
-          {"batch_rows", stage.rows},
-          {"accumulate", session.trainer.accumulate},
-          {"seed", stage.seed},
-          {"rows", session.plan.training.rows},
-          {"plan", planned}};
+  nlohmann::json result = {{"device", session.device.description()},
+                           {"model", train::to_text(stage.model)},
+                           {"parameters", train::parameters(stage.model)},
+                           {"optimizer", train::to_text(stage.optimizer)},
+                           {"batch_rows", stage.rows},
+                           {"accumulate", session.trainer.accumulate},
+                           {"seed", stage.seed},
+                           {"rows", session.plan.training.rows},
+                           {"plan", planned}};
+  if (session.device.is_cuda()) {
+    const gpu::memory_size size = gpu::memory_of(session.device);
+    result["outside_budget"] = {{"device_total_bytes", size.total_bytes},
+                                {"before_run_bytes", size.total_bytes - size.free_bytes}};
+  }
+  return result;
+}
+
+void add_outside_budget(nlohmann::json& results) {
+  if (!results.contains("outside_budget")) return;
+  nlohmann::json& outside = results["outside_budget"];
+  const auto bytes_of = [](const nlohmann::json& of, const char* what) { return of.at(what).get<std::size_t>(); };
+  const std::size_t taken = bytes_of(outside, "device_total_bytes") - bytes_of(results["memory"], "device_free_bytes");
+  const std::size_t known = bytes_of(outside, "before_run_bytes") + bytes_of(results["plan"], "device_bytes");
+  outside["since_bytes"] = taken - std::min(taken, known);
 }
 
 nlohmann::json to_json(const epoch_result& epoch) {

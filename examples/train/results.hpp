@@ -40,7 +40,12 @@ void add_metrics(nlohmann::json& to, const std::string& set, const penstock::tra
 /// "device 14.2 MiB of 16.0 MiB".
 std::string used_of(const penstock::train::memory_snapshot& memory, const penstock::gpu::budget& limits);
 
+/// What is known before the run; on CUDA, with what is taken of the device's memory then.
 nlohmann::json to_json(const planned_session& session);
+/// Where results have "memory": on CUDA, what was taken of the device's memory since, beside the plan. Kernels that
+/// were loaded, steps that were recorded, the rest of the driver's pages, and what other processes have taken
+/// meanwhile.
+void add_outside_budget(nlohmann::json& results);
 nlohmann::json to_json(const penstock::train::memory_snapshot& memory);
 nlohmann::json to_json(const epoch_result& epoch);
 

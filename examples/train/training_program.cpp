@@ -193,6 +193,7 @@ void training_program::report() {
     show_confusion();
   }
   results_["memory"] = to_json(trainer_.memory());
+  add_outside_budget(results_);
   results_["epochs"] = epochs_;
   if (!options_.trace.empty() && run_.training.write_trace(options_.trace) > 0)
     fmt::print("the trace has no room for all epochs: it ends before the last\n");

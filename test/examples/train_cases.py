@@ -50,6 +50,26 @@ class train(program_case):
         plan = lambda bytes: ("penstock-train", path, "--batch-rows", 256, "--plan", "--device-memory", bytes)
         self.assertIn("256 batches of 1 rows", self.run_program(*plan(device.group(1))).stdout)
 
+    def test_what_pinned_memory_has_no_room_for_stays_on_the_device(self):
+        run = ("penstock-train", self.make_rows(rows=2000), "--device", "host", "--hidden", "256,256,256,256,256", "--threads", 1,
+               "--no-normalise", "--plan", "--device-memory", "8MiB", "--pinned-memory", "2MiB")  # fmt: skip
+        told = self.run_program(*run).stdout
+        self.assertIn("steps are made of", told)
+        self.assertNotIn("moments wait", told)
+
+    def test_results_say_what_cuda_takes_beside_the_budget(self):
+        results = self.folder / "results.json"
+        run = ("penstock-train", self.make_rows(), "--epochs", 1, "--device-memory", "16MiB", "--json", results)
+        self.run_program(*run, "--device", "host")
+        self.assertNotIn("outside_budget", json.loads(results.read_text()))
+        if not os.path.exists("/dev/nvidiactl"):
+            self.skipTest("there is no CUDA device")
+        self.run_program(*run, "--device", "cuda:0")
+        outside = json.loads(results.read_text())["outside_budget"]
+        self.assertGreater(outside["device_total_bytes"], outside["before_run_bytes"] + outside["since_bytes"])
+        self.assertGreater(outside["before_run_bytes"], 1 << 20)
+        self.assertGreater(outside["since_bytes"], 0)
+
     def test_the_plan_says_which_levers_it_pulls_and_what_fits(self):
         path = self.make_rows(rows=2000)
         def plan(rows, device_memory, *more, expect=0):
