@@ -161,7 +161,8 @@ void add_machine_options(CLI::App& app, train_options& o) {
   add_bytes_option(app, "--device-memory", o.budget.device_bytes, "Budget of device memory");
   add_bytes_option(app, "--pinned-memory", o.budget.pinned_bytes, "Budget of pinned host memory");
   add_bytes_option(app, "--host-memory", o.budget.host_bytes, "Budget of other host memory: indexes, scratch");
-  app.add_option("--threads", o.threads, "Threads that read, and on the host compute; 0: as many as processors")
+  app.add_option("--threads", o.threads,
+                 "Threads that read, and on the host compute; 0: as many as processors, and 64 at most that compute")
       ->capture_default_str();
   app.add_flag(
       "--calibrate", o.calibrate,

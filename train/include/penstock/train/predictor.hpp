@@ -31,7 +31,7 @@ struct predictor_options {
   type compute = type::float32;  ///< float32 or float64: of x, weights and predictions
   train::precision precision = precision::float32;
   std::size_t workspace_bytes = std::size_t{4} << 20;  ///< for matrix products on CUDA
-  std::size_t threads = 0;                             ///< host device: threads that compute; 0: processors()
+  std::size_t threads = 0;                             ///< host device: see stage_options::threads
 };
 
 /// The model of a checkpoint, in its compute type, with the form that suits its loss: probabilities of classes, or
