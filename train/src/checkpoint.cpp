@@ -24,7 +24,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int format_version = 3;
+constexpr int format_version = 4;
 constexpr const char* attribute_name = "penstock";
 constexpr const char* checksum_name = "penstock_checksum";  // of the attribute's text, which has those of the datasets
 constexpr const char* lacks_a_value = "its attribute 'penstock' lacks a value; the file is damaged";

@@ -163,8 +163,8 @@ void trainer::check_source(const pipeline::pipeline& training) {
   const std::string source = source_of(training, options_, model_->stage() == nullptr);
   if ((resumed_ || position_.next_batch != 0) && !position_.source.empty() && position_.source != source)
     throw error(
-        fmt::format("the training set is {}, and this run began with {}; go on with the same data and order, "
-                    "or start afresh",
+        fmt::format("the training set is {}, and this run began with {}; go on with the same files and rows in "
+                    "the same order, or start afresh",
                     source, position_.source));
   position_.source = source;
   resumed_ = false;

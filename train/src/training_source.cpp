@@ -4,17 +4,21 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace penstock::train {
 namespace {
 
-/// The file and dataset of a field, from its first row to its last.
+/// The file and dataset of a field, from its first row to its last. Where rows are drawn, an epoch may have more of
+/// them than the source, and no row is the last.
 std::string stored_in(const pipeline::pipeline& data, const std::string& field) {
   const auto name = [&](std::uint64_t row) {
     const auto place = data.place_of(field, row);
@@ -22,7 +26,7 @@ std::string stored_in(const pipeline::pipeline& data, const std::string& field) 
                  : "made by a transform";
   };
   if (data.rows() == 0) return "nothing";
-  const std::string first = name(0), last = name(data.rows() - 1);
+  const std::string first = name(0), last = data.row_order().repeats() ? first : name(data.rows() - 1);
   return first == last ? first : fmt::format("{} to {}", first, last);
 }
 
@@ -47,21 +51,43 @@ std::string stored_weight(const pipeline::pipeline& data, const trainer_options&
   return stored ? options.weight : "";
 }
 
+/// Numbers that tell apart what words do not: the files in the middle and which parts of them are read, which rows take
+/// part, and what they are drawn by. Batches may differ. What a transform makes may be made of any field.
+std::string fingerprints(const pipeline::pipeline& data, std::vector<std::string> fields) {
+  const nlohmann::json state = nlohmann::json::parse(data.state({}));
+  std::vector<std::string> prints;
+  const auto add = [&](const std::string& name, const nlohmann::json& among, const std::string& key) {
+    if (among.contains(key)) prints.push_back(fmt::format("{} {}", name, among.at(key).get<std::string>()));
+  };
+  const nlohmann::json& stored = state.at("fields");
+  const bool all = std::any_of(fields.begin(), fields.end(),
+                               [&](const std::string& field) { return !stored.contains(as_utf8(field)); });
+  if (all || fields.empty()) {
+    fields.clear();
+    for (const auto& [field, print] : stored.items()) fields.push_back(field);
+  }
+  for (const std::string& field : fields) add(field, stored, as_utf8(field));
+  add("rows that take part", state, "selected");
+  add("what they are drawn by", state, "drawn_by");
+  return fmt::format("{}", fmt::join(prints, ", "));
+}
+
 }  // namespace
 
 std::string source_of(const pipeline::pipeline& data, const trainer_options& options, bool all_fields) {
-  std::vector<std::string> places;
-  if (all_fields) {
-    for (const auto& field : data.plan().fields) places.push_back(stored_in(data, field.name));
-  } else {
-    places = {stored_in(data, options.x), stored_in(data, options.label)};
-    if (!options.x2.empty()) places.insert(places.begin() + 1, stored_in(data, options.x2));
-    if (const std::string weight = stored_weight(data, options); !weight.empty())
-      places.push_back(stored_in(data, weight));
+  std::vector<std::string> fields;
+  if (!all_fields) {
+    fields = {options.x, options.label};
+    if (!options.x2.empty()) fields.insert(fields.begin() + 1, options.x2);
+    if (const std::string weight = stored_weight(data, options); !weight.empty()) fields.push_back(weight);
   }
+  std::vector<std::string> places;
+  for (const std::string& field : fields) places.push_back(stored_in(data, field));
+  if (all_fields)
+    for (const auto& field : data.plan().fields) places.push_back(stored_in(data, field.name));
   // It is kept in checkpoints as JSON, and names of files and datasets may be any bytes.
-  return as_utf8(
-      fmt::format("{} rows of {}, {}", data.rows(), fmt::join(places, " with "), data.row_order().description()));
+  return as_utf8(fmt::format("{} rows of {}, {} (fingerprints: {})", data.rows(), fmt::join(places, " with "),
+                             data.row_order().description(), fingerprints(data, std::move(fields))));
 }
 
 }  // namespace penstock::train

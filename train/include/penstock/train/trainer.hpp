@@ -60,7 +60,7 @@ struct position {
   metrics training{};      ///< of the epoch under way
   metrics last{};          ///< training metrics of the epoch before it
   judged_epochs judged{};  ///< by judge()
-  std::string source{};    ///< the training set and its order, in words; empty: not known yet
+  std::string source{};    ///< the training set and its order: words, fingerprints; empty: not known yet
 };
 
 /// How a row's class follows from the outputs of a model.
@@ -104,8 +104,9 @@ class trainer {
   void normalise_from(pipeline::pipeline& training, std::stop_token stop = {});
   /// Trains until the epoch's end, from where it stands. A stop is obeyed between steps: the result is not complete
   /// then, and the next call goes on. Throws train::error with the row at fault, pipeline errors as they are; and
-  /// train::error that names both sides where a resumed run, or an epoch under way, is given other data or another
-  /// order of its rows (files may have moved to another folder), and where a weight of 0 masks every row.
+  /// train::error that names both sides where a resumed run, or an epoch under way, is given other data (files by their
+  /// names, which folder they are in aside; datasets and parts of them; the rows that take part, and what they are
+  /// drawn by) or another order of its rows, and where a weight of 0 masks every row. What files hold is not compared.
   epoch_progress train_epoch(pipeline::pipeline& training, std::stop_token stop = {}, const observer& watch = {});
   /// Loss and other metrics over one epoch of a pipeline, without gradients.
   metrics evaluate(pipeline::pipeline& testing, std::stop_token stop = {});
