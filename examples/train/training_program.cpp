@@ -63,6 +63,7 @@ bool training_program::lacks_evaluation() const {
 
 void training_program::prepare(std::stop_token stop) {
   if (!options_.resume) {
+    if (run_.testing) trainer_.judge_on(*run_.testing);
     if (options_.normalise) trainer_.normalise_from(run_.training, stop);
     prepared_ = true;
     open_log(false);
@@ -76,6 +77,9 @@ void training_program::prepare(std::stop_token stop) {
       "the inputs' means and deviations are the checkpoint's; learning rate, schedule, clipping and damaged rows go by "
       "this command line\n");
   if (!difference.empty()) fmt::print("not to the bits of a run without a stop: {}\n", difference);
+  if (run_.testing)
+    if (const std::string forgotten = trainer_.judge_on(*run_.testing); !forgotten.empty())
+      fmt::print("{}\n", forgotten);
   prepared_ = true;
   open_log(true);
   if (!run_.testing) {
@@ -93,8 +97,14 @@ void training_program::prepare(std::stop_token stop) {
                                .complete = true}},
                  stop);
   } else if (is_done()) {
-    last_test_ = trainer_.evaluate(*run_.testing, stop);
+    evaluate(stop);
   }
+}
+
+void training_program::evaluate(std::stop_token stop) {
+  last_test_ = trainer_.evaluate(*run_.testing, stop);
+  results_[form_.testing_name + "_left_out"] = trainer_.left_out();
+  if (!trainer_.left_out().empty()) fmt::print("{}\n", trainer_.left_out());
 }
 
 /// Of the step before a position between two epochs.
@@ -132,7 +142,8 @@ void training_program::finish_epoch(epoch_result result, std::stop_token stop) {
   result.form = form_;
   bool best = false;
   if (run_.testing) {
-    last_test_ = result.testing = trainer_.evaluate(*run_.testing, stop);
+    evaluate(stop);
+    result.testing = last_test_;
     best = trainer_.judge(*last_test_);
   }
   result.device_bytes = trainer_.memory().used(penstock::gpu::memory_kind::device);

@@ -30,6 +30,8 @@ class training_program {
   void prepare(std::stop_token stop);
   void one_epoch(std::stop_token stop);
   void finish_epoch(epoch_result result, std::stop_token stop);
+  /// On the test set, for last_test_. Prints what its loss leaves out.
+  void evaluate(std::stop_token stop);
   double last_rate() const;
   void open_log(bool resumed);
   void save(const char* why);

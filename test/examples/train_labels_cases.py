@@ -178,9 +178,11 @@ class train_labels(program_case):
         right = numpy.trace(found["confusion"]["counts"])
         self.assertAlmostEqual(found["test_accuracy"], right / len(x), places=6)
         self.assertGreater(right, 0.8 * len(x))
-        self.assertIsNone(found["epochs"][0]["test_loss"])
+        self.assertLess(found["epochs"][0]["test_loss"], 5)  # of the others
+        self.assertRegex(found["test_left_out"], r"/some row \d\d?: ")
         with log.open(newline="") as lines:
-            self.assertTrue(numpy.isnan(float(list(csv.DictReader(lines))[0]["test_loss"])))
+            logged = float(list(csv.DictReader(lines))[0]["test_loss"])
+        self.assertAlmostEqual(logged, found["epochs"][0]["test_loss"], places=4)
         done, found = self.train(path, "--x", "/none", "--no-normalise", "--skip-non-finite", "--log", log)
         self.assertIn("loss nan, train accuracy nan", done.stdout)
         self.assertIsNone(found["epochs"][-1]["train_accuracy"])

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import resource
 import signal
 import subprocess
@@ -82,6 +83,41 @@ class train_runs(program_case):
                 done = self.run_program("penstock-train", *go_on, *other, *damaged, expect=1)
                 self.assert_one_line(done, "/label with rows.h5:/w1,", *other[1:])
         self.run_program("penstock-train", *go_on, *first, *damaged)
+
+    def test_epochs_judged_by_another_quantity_or_on_another_test_set_are_forgotten(self):
+        data, state = self.make_rows(rows=1000, columns=16), self.folder / "state.h5"
+        with h5py.File(data, "a") as file:
+            file["few"], file["few_labels"] = file["x"][:300], file["label"][:300]
+        follow = lambda *more: self.run_program("penstock-train", *self.arguments(data, state, "--keep-best", *more)).stdout
+        self.assertNotIn("forgotten", follow("--epochs", 2, "--patience", 1, "--min-delta", 100))  # no epoch is so much better
+        shown = follow("--epochs", 4, "--resume", "--watch", "accuracy")
+        self.assertIn("its epochs were judged by their loss, and this run's are by their accuracy: ", shown)
+        judged = re.findall(r"epoch (\d)/4: .*, test accuracy ([\d.]+)", shown)
+        best, value = re.search(r"best epoch: (\d), test accuracy ([\d.]+)", shown).groups()
+        self.assertIn((best, value), judged)
+        self.assertEqual(value, max(value for _, value in judged))
+        command = ["/few" if word == "/x" else "/few_labels" if word == "/label" else word
+                   for word in self.arguments(data, state, "--epochs", 5, "--resume", "--watch", "accuracy")]  # fmt: skip
+        shown = self.run_program("penstock-train", *command).stdout
+        self.assertRegex(shown, r"judged on 1000 rows .*, and now it is 300 rows .* forgotten")
+
+    def test_other_rows_kept_for_evaluation_and_another_file_in_the_middle_are_refused(self):
+        for n in range(4):
+            with h5py.File(self.make_rows(rows=1000, columns=8, name=f"s{n}.h5"), "a") as file:
+                file["near"], file["far"] = numpy.arange(1000) // 10, numpy.arange(1000) % 100
+        files = [self.folder / f"s{n}.h5" for n in range(4)]
+        state = self.folder / "state.h5"
+        go_on = lambda *of, **how: self.run_program(
+            "penstock-train", *of, "--hidden", 8, "--device", "host", "--checkpoint", state, **how
+        )
+        kept = ["--validation", 0.1, "--validation-group"]
+        go_on(files[0], *kept, "/near", "--epochs", 1)
+        self.assert_one_line(go_on(files[0], *kept, "/far", "--epochs", 2, "--resume", expect=1), "rows that take part")
+        go_on(files[0], *kept, "/near", "--epochs", 2, "--resume", "--threads", 1, "--batch-rows", 64, "--accumulate", 4)
+        go_on(*files[:3], "--epochs", 1)
+        other = go_on(files[0], files[3], files[2], "--epochs", 2, "--resume", expect=1)
+        self.assert_one_line(other, "s0.h5:/x to s2.h5:/x", "began with")
+        go_on(*files[:3], "--epochs", 2, "--resume")
 
     def check_signal(self, number):
         data, whole, stopped = self.make_rows(rows=20000), self.folder / "whole.h5", self.folder / "stopped.h5"

@@ -119,6 +119,55 @@ BOOST_AUTO_TEST_CASE(an_epoch_that_was_not_judged_before_the_run_stopped_is_judg
   BOOST_TEST((second.trainer.position().judged == whole.trainer.position().judged));
 }
 
+BOOST_AUTO_TEST_CASE(another_quantity_begins_anew) {
+  train::judged_epochs state;
+  const train::early_stopping by_loss{.patience = 2}, by_accuracy{.watched = train::quantity::accuracy, .patience = 2};
+  for (std::uint64_t epoch = 0; epoch < 3; ++epoch) train::judge(by_loss, epoch, with_loss(0.9), state);
+  BOOST_TEST(train::is_over(by_loss, state));
+  BOOST_TEST(!train::is_over(by_accuracy, state));
+  BOOST_TEST(train::judge(by_accuracy, 3, {.correct = 3, .rows = 10}, state));  // 0.3 is below the loss
+  BOOST_TEST(state.best == 3u);
+  BOOST_TEST(state.best_value == 0.3);
+  BOOST_TEST(state.waited == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_that_goes_on_by_another_quantity_or_on_other_rows_says_what_it_forgets) {
+  const training_file data;
+  auto options = small_trainer();
+  options.stop.patience = 1;
+  {
+    training_run run(data, options);
+    BOOST_TEST(run.trainer.judge_on(*run.planned.testing) == "");
+    for (const double loss : {1.0, 2.0}) {
+      run.trainer.train_epoch(run.planned.training);
+      run.trainer.judge(with_loss(loss));
+    }
+    run.trainer.save(data.path("state.h5"));
+  }
+  training_run same(data, options);
+  BOOST_TEST(same.trainer.resume(data.path("state.h5")) == "");
+  BOOST_TEST(same.trainer.judge_on(*same.planned.testing) == "");
+  BOOST_TEST(same.trainer.is_over());
+
+  auto other = options;
+  other.stop.watched = train::quantity::accuracy;
+  training_run by_accuracy(data, other);
+  BOOST_TEST(by_accuracy.trainer.resume(data.path("state.h5")) ==
+             "its epochs were judged by their loss, and this run's are by their accuracy: those before are forgotten");
+  BOOST_TEST(!by_accuracy.trainer.is_over());
+  BOOST_TEST(by_accuracy.trainer.position().judged.epochs == 0u);
+
+  training_run moved(data, options);
+  moved.trainer.resume(data.path("state.h5"));
+  auto rows = data.open(options.stage.rows, pipeline::last_batch::pad, 77);
+  const auto plan = rows.plan(gpu::device::host(), {});
+  const auto testing = std::move(rows).build(plan, std::make_shared<gpu::memory>(gpu::device::host(), plan.ledger));
+  const std::string said = moved.trainer.judge_on(testing);
+  BOOST_TEST(said.find("seed 5") < said.find("seed 77"));
+  BOOST_TEST(said.find("forgotten") != std::string::npos);
+  BOOST_TEST(!moved.trainer.is_over());
+}
+
 BOOST_AUTO_TEST_CASE(nothing_is_judged_before_the_first_epoch) {
   const training_file data(200);
   training_run run(data, small_trainer());

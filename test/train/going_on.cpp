@@ -6,6 +6,7 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <cmath>
 #include <limits>
 #include <ostream>
 
@@ -90,6 +91,30 @@ BOOST_AUTO_TEST_CASE(a_bad_row_of_the_test_set_leaves_training_as_it_was) {
   good.write();
   for (training_run* each : {&straight, &run}) each->trainer.train_epoch(straight.planned.training);
   BOOST_TEST(test::same_bits<float>(run.weights(), straight.weights()));
+}
+
+BOOST_AUTO_TEST_CASE(one_that_is_skipped_is_no_part_of_the_loss_and_is_named) {
+  const training_file good;
+  auto options = small_trainer();
+  options.stage.non_finite = train::non_finite::skip;
+  training_run whole(good, options);
+  const train::metrics all = whole.trainer.evaluate(*whole.planned.testing);
+  BOOST_TEST(whole.trainer.left_out() == "");
+
+  training_file data = good;
+  spoil(data, fault_of::input);
+  training_run run(data, options);
+  const train::metrics found = run.trainer.evaluate(*run.planned.testing);
+  BOOST_TEST(run.trainer.left_out().find("row 613") != std::string::npos);
+  BOOST_TEST(found.rows == 1000u);
+  BOOST_TEST(found.weight_sum == 999.0);
+  BOOST_TEST(std::isfinite(found.loss()));
+  BOOST_TEST(found.loss_sum < all.loss_sum);  // by what one row came to: 1.4 or so with weights that know nothing
+  BOOST_TEST(found.loss_sum > all.loss_sum - 20);
+  BOOST_TEST(all.correct - found.correct <= 1u);
+  good.write();
+  run.trainer.evaluate(*whole.planned.testing);
+  BOOST_TEST(run.trainer.left_out() == "");
 }
 
 BOOST_AUTO_TEST_CASE(so_does_one_that_is_met_when_means_are_taken) {

@@ -145,6 +145,16 @@ train::progress progress_of(const std::filesystem::path& file, const json& there
   return p;
 }
 
+/// The epochs that were judged by another quantity than this run watches are forgotten, and why is said.
+std::string forget_judged(const early_stopping& rule, position& at) {
+  if (at.judged.epochs == 0 || at.judged.watched == rule.watched) return {};
+  const std::string why =
+      fmt::format("its epochs were judged by their {}, and this run's are by their {}: those before are forgotten",
+                  name_of(at.judged.watched), name_of(rule.watched));
+  at.judged = {};
+  return why;
+}
+
 resumed_run run_in(const std::filesystem::path& file, learner& to, const trainer_options& options) {
   const json there = read_attributes(file);
   try {
@@ -154,14 +164,15 @@ resumed_run run_in(const std::filesystem::path& file, learner& to, const trainer
     if (next_row % options.stage.rows != 0)
       refuse(file, fmt::format("it stands at row {} of an epoch, which is no multiple of batches of {} rows", next_row,
                                options.stage.rows));
-    const position at{.epoch = count_of(there.at("epoch")),
-                      .next_batch = next_row / options.stage.rows,
-                      .training = metrics_of(there.at("training")),
-                      .last = there.contains("last") ? metrics_of(there.at("last")) : metrics{},
-                      .judged = there.contains("judged") ? judged_of(there.at("judged")) : judged_epochs{},
-                      .source = there.at("source")};
+    position at{.epoch = count_of(there.at("epoch")),
+                .next_batch = next_row / options.stage.rows,
+                .training = metrics_of(there.at("training")),
+                .last = there.contains("last") ? metrics_of(there.at("last")) : metrics{},
+                .judged = there.contains("judged") ? judged_of(there.at("judged")) : judged_epochs{},
+                .judged_on = there.at("judged_on"),
+                .source = there.at("source")};
     std::vector<std::string> differences{other_precision(there, to, options.stage),
-                                         other_arithmetic(there, to, options)};
+                                         other_arithmetic(there, to, options), forget_judged(options.stop, at)};
     const input_statistics statistics =
         read_items(file, there, to.state(), to.stage() != nullptr ? options.stage.model.inputs : 0,
                    [&](const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes) {
@@ -211,6 +222,7 @@ void save_checkpoint(const std::filesystem::path& file, learner& from, const tra
                      {"training", to_json(at.training)},
                      {"last", to_json(at.last)},
                      {"judged", to_json(at.judged)},
+                     {"judged_on", at.judged_on},
                      {"source", at.source},
                      {"arithmetic", arithmetic_of(from, options)},
                      {"checksums", sums},

@@ -48,18 +48,16 @@ metrics metrics_of(const json& j) {
 }
 
 json to_json(const judged_epochs& j) {
-  return {{"epochs", j.epochs},
-          {"best", j.best},
-          {"best_value", j.best_value},
-          {"reference", j.reference},
-          {"waited", j.waited}};
+  return {{"epochs", j.epochs},       {"best", j.best},     {"best_value", j.best_value},
+          {"reference", j.reference}, {"waited", j.waited}, {"watched", std::string(name_of(j.watched))}};
 }
 judged_epochs judged_of(const json& j) {
   return {.epochs = count_of(j.at("epochs")),
           .best = count_of(j.at("best")),
           .best_value = number_of(j.at("best_value")),
           .reference = number_of(j.at("reference")),
-          .waited = count_of(j.at("waited"))};
+          .waited = count_of(j.at("waited")),
+          .watched = j.at("watched") == name_of(quantity::accuracy) ? quantity::accuracy : quantity::loss};
 }
 
 json description_of(const stage_options& s) {

@@ -21,6 +21,7 @@ void check(const early_stopping& rule) {
 }
 
 bool judge(const early_stopping& rule, std::uint64_t epoch, const metrics& result, judged_epochs& so_far) noexcept {
+  if (so_far.watched != rule.watched) so_far = {.watched = rule.watched};
   const bool first = so_far.epochs == 0;
   const double value = rule.watched == quantity::loss ? result.loss() : result.accuracy();
   const double gain = rule.watched == quantity::loss ? -1 : 1;
@@ -39,7 +40,7 @@ bool judge(const early_stopping& rule, std::uint64_t epoch, const metrics& resul
 }
 
 bool is_over(const early_stopping& rule, const judged_epochs& so_far) noexcept {
-  return rule.patience > 0 && so_far.waited >= rule.patience;
+  return rule.patience > 0 && so_far.watched == rule.watched && so_far.waited >= rule.patience;
 }
 
 }  // namespace penstock::train

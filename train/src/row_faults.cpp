@@ -26,6 +26,18 @@ std::string bad_target(const stage_options& stage) {
   return "a target is outside 0 to 1";
 }
 
+/// A row of the source by its position in an epoch, and where the pipeline has it from.
+struct named_row {
+  std::uint64_t row;
+  std::string place;  ///< "file:dataset row 5: "; empty: made by a transform
+};
+
+named_row name_row(const rows_of_pass& rows, const std::string& field, std::uint64_t at) {
+  const std::uint64_t row = rows.data.row_order().row(rows.epoch, at);
+  const auto stored = rows.data.place_of(field, row);
+  return {row, stored ? fmt::format("{}:{} row {}: ", stored->file, stored->dataset, stored->row) : ""};
+}
+
 }  // namespace
 
 std::uint64_t first_fault(const progress& p) {
@@ -38,9 +50,7 @@ std::uint64_t first_fault(const progress& p) {
 void check_rows(const progress& p, const trainer_options& options, const learner& model, const rows_of_pass& rows) {
   const bool ignored = options.stage.non_finite == non_finite::skip;
   const auto fail = [&](const std::string& field, std::uint64_t at, const std::string& sentence) {
-    const std::uint64_t row = rows.data.row_order().row(rows.epoch, at);
-    const auto stored = rows.data.place_of(field, row);
-    const std::string place = stored ? fmt::format("{}:{} row {}: ", stored->file, stored->dataset, stored->row) : "";
+    const auto [row, place] = name_row(rows, field, at);
     throw error(fmt::format("{}{} (row {} of the {}, epoch {})", place, sentence, row, rows.what, rows.epoch),
                 {.epoch = rows.epoch, .step = p.steps, .rows = {row}, .file = {}});
   };
@@ -62,6 +72,15 @@ void check_rows(const progress& p, const trainer_options& options, const learner
     fail(options.x, p.bad_loss,
          "the loss is not finite; lower the learning rate, or let such steps be skipped (non_finite::skip, "
          "--skip-non-finite)");
+}
+
+std::string left_out(const progress& p, const trainer_options& options, const rows_of_pass& rows) {
+  if (p.bad_input == progress::no_row && p.bad_loss == progress::no_row) return {};
+  const auto [row, place] = name_row(rows, options.x, first_fault(p));
+  return fmt::format(
+      "{}an input or the loss is not finite (row {} of the {}): the loss is that of the other rows, also "
+      "where there are more such rows behind it",
+      place, row, rows.what);
 }
 
 void check_that_rows_count(std::uint64_t valid_rows, const metrics& counted, const trainer_options& options,

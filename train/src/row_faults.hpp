@@ -6,6 +6,7 @@
 #include <penstock/train/trainer.hpp>
 
 #include <cstdint>
+#include <string>
 
 namespace penstock::train {
 
@@ -21,6 +22,10 @@ std::uint64_t first_fault(const progress& p);
 
 /// Throws train::error that names the row at fault, where it is stored, and what is wrong with it.
 void check_rows(const progress& p, const trainer_options& options, const learner& model, const rows_of_pass& rows);
+
+/// Why the loss of an evaluation, in which faults of inputs and losses are no error, is not that of all rows; empty: it
+/// is.
+std::string left_out(const progress& p, const trainer_options& options, const rows_of_pass& rows);
 
 /// Throws train::error where the `valid_rows` rows of a pass weigh nothing together, with what may be why: a run
 /// in which every row is masked would end without a word, and with the weights that it began with.

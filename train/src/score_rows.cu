@@ -40,8 +40,10 @@ struct scored_row {
     if (!loss.accepts(lanes, target)) return at_fault(lanes, noted.bad_label, row);
     const T scale = gradient ? static_cast<T>(noted.loss_scale) : T(0);
     const row_score<T> score = loss(lanes, z, target, {weight, weight * scale});
-    if (!(score.loss - score.loss == T(0)) && lanes.index() == 0) lanes.note_first(noted.bad_loss, row);
-    return score;
+    if (score.loss - score.loss == T(0)) return score;
+    if (lanes.index() == 0) lanes.note_first(noted.bad_loss, row);
+    // An evaluation has no step to skip: the row's loss is left out, and its prediction counts as it is.
+    return gradient ? score : row_score<T>{.hits = score.hits};
   }
 
   template <class Lanes>

@@ -152,8 +152,11 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
   position_.training = done.training;
   done.complete = !stopped && position_.next_batch == done.batches_per_epoch;
   if (done.complete)
-    position_ = {
-        .epoch = position_.epoch + 1, .last = done.training, .judged = position_.judged, .source = position_.source};
+    position_ = {.epoch = position_.epoch + 1,
+                 .last = done.training,
+                 .judged = position_.judged,
+                 .judged_on = position_.judged_on,
+                 .source = position_.source};
   if (watch) watch(done);
   return done;
 }
@@ -203,8 +206,21 @@ metrics trainer::evaluate(pipeline::pipeline& testing, std::stop_token stop) {
   if (stage != nullptr) confusion_ = stage->confusion();
   model_->reset();
   check_rows(p, options_, *model_, rows);
-  if (stage != nullptr) check_that_rows_count(valid_rows, p.running, options_, rows);
+  left_out_ = stage != nullptr ? train::left_out(p, options_, rows) : "";
+  if (stage != nullptr && left_out_.empty()) check_that_rows_count(valid_rows, p.running, options_, rows);
   return p.running;
+}
+
+std::string trainer::judge_on(const pipeline::pipeline& testing) {
+  trainer_options options = options_;
+  if (testing.rows() > 0 && !options.stored_weight.empty() && !testing.place_of(options.stored_weight, 0))
+    options.stored_weight.clear();  // a test set may lack it
+  std::string here = source_of(testing, options, model_->stage() == nullptr);
+  const std::string before = std::exchange(position_.judged_on, std::move(here));
+  if (position_.judged.epochs == 0 || before.empty() || before == position_.judged_on) return {};
+  position_.judged = {};
+  return fmt::format("the epochs before were judged on {}, and now it is {}: what they came to is forgotten", before,
+                     position_.judged_on);
 }
 
 bool trainer::judge(const metrics& evaluated) {

@@ -33,14 +33,16 @@ struct judged_epochs {
   double best_value = 0;     ///< what was watched then
   double reference = 0;      ///< what the last improvement came to; smaller changes than min_delta leave it
   std::uint64_t waited = 0;  ///< epochs since
+  quantity watched = quantity::loss;
 
   friend bool operator==(const judged_epochs&, const judged_epochs&) = default;
 };
 
 /// Takes epoch number `epoch` into account; `result` is what its evaluation gave. True where it is the best so far,
-/// whatever min_delta. A result that is not a number is no improvement.
+/// whatever min_delta. A result that is not a number is no improvement. Where another quantity was watched before, this
+/// is the first epoch that counts.
 bool judge(const early_stopping& rule, std::uint64_t epoch, const metrics& result, judged_epochs& so_far) noexcept;
-/// Training is over.
+/// Training is over, by what the rule watches.
 bool is_over(const early_stopping& rule, const judged_epochs& so_far) noexcept;
 
 }  // namespace penstock::train

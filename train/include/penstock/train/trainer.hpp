@@ -57,10 +57,11 @@ struct epoch_progress {
 struct position {
   std::uint64_t epoch = 0;
   std::uint64_t next_batch = 0;
-  metrics training{};      ///< of the epoch under way
-  metrics last{};          ///< training metrics of the epoch before it
-  judged_epochs judged{};  ///< by judge()
-  std::string source{};    ///< the training set and its order: words, fingerprints; empty: not known yet
+  metrics training{};       ///< of the epoch under way
+  metrics last{};           ///< training metrics of the epoch before it
+  judged_epochs judged{};   ///< by judge()
+  std::string judged_on{};  ///< the rows that they were judged on, as judge_on() was told
+  std::string source{};     ///< the training set and its order: words, fingerprints; empty: not known yet
 };
 
 /// How a row's class follows from the outputs of a model.
@@ -108,13 +109,18 @@ class trainer {
   /// names, which folder they are in aside; datasets and parts of them; the rows that take part, and what they are
   /// drawn by) or another order of its rows, and where a weight of 0 masks every row. What files hold is not compared.
   epoch_progress train_epoch(pipeline::pipeline& training, std::stop_token stop = {}, const observer& watch = {});
-  /// Loss and other metrics over one epoch of a pipeline, without gradients.
+  /// Loss and other metrics over one epoch of a pipeline, without gradients. With non_finite::skip, rows whose loss is
+  /// not finite are left out of it, and are counted among `rows` with the prediction that they have: see left_out().
   metrics evaluate(pipeline::pipeline& testing, std::stop_token stop = {});
 
   /// Takes what an evaluation after the last whole epoch gave into account for options().stop. True where that epoch is
   /// the best so far. Throws std::invalid_argument before the first epoch. The state is a part of checkpoints; where
   /// position().judged.epochs is below position().epoch, the last epoch is yet to be judged.
   bool judge(const metrics& evaluated);
+  /// Says which rows judge() is given evaluations of. Where the epochs before were judged on others, they are
+  /// forgotten: gives that in a sentence; empty: nothing was. To be called after resume(), and before is_over() is
+  /// asked.
+  std::string judge_on(const pipeline::pipeline& testing);
   /// Nothing has become better for options().stop.patience epochs.
   bool is_over() const noexcept { return train::is_over(options_.stop, position_.judged); }
 
@@ -126,11 +132,14 @@ class trainer {
   /// nothing is changed then. Gives why it will not have the bits of the run that was not stopped, in a sentence:
   /// another device or another version of its library, with other algorithms, or a workspace that is too small for
   /// them; another precision, learning rate (with its schedule), weight decay, epsilon, clipping, or other batches of a
-  /// step. Empty: it will.
+  /// step; or epochs that were judged by another quantity than options().stop.watched, which are forgotten. Empty: it
+  /// will.
   std::string resume(const std::filesystem::path& file);
 
   const trainer_options& options() const noexcept { return options_; }
   const train::position& position() const noexcept { return position_; }
+  /// Of the last evaluate(): names the first row whose loss was left out, in a sentence. Empty: none was.
+  const std::string& left_out() const noexcept { return left_out_; }
   /// Of the last evaluate(); empty unless options().stage.confusion.
   const confusion_matrix& confusion() const noexcept { return confusion_; }
   /// Planned, used and peak bytes by category, now: between calls, or from an observer.
@@ -148,6 +157,7 @@ class trainer {
   train::position position_;
   bool resumed_ = false;  ///< and no epoch has begun since
   confusion_matrix confusion_;
+  std::string left_out_;
 };
 
 }  // namespace penstock::train
