@@ -94,8 +94,9 @@ train::trainer_options trainer_of(const train_options& o, std::size_t inputs, co
                              .workspace_bytes = std::clamp(o.budget.device_bytes / 16, 256_KiB, 32_MiB),
                              .threads = o.threads};
   if (o.hidden == std::vector<std::size_t>{0}) stage.model.hidden.clear();
-  const train::schedule schedule{
-      .form = train::parse_schedule(o.schedule), .warmup_steps = o.warmup_steps, .epochs = o.epochs};
+  const train::schedule schedule{.form = train::parse_schedule(o.schedule),
+                                 .warmup_steps = o.warmup_steps,
+                                 .epochs = std::max<std::uint64_t>(1, o.epochs)};
   return {.stage = stage,
           .accumulate = o.accumulate,
           .schedule = schedule,

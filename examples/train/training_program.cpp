@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <sstream>
 #include <utility>
@@ -131,7 +132,9 @@ void training_program::one_epoch(std::stop_token stop) {
   });
   line_.clear();
   if (!result.training.complete) return;
-  const double rows = static_cast<double>(run_.training.rows() - first_batch * trainer_.options().stage.rows);
+  // The last batch of an epoch may end beyond its rows.
+  const std::uint64_t all = run_.training.rows();
+  const double rows = static_cast<double>(all - std::min(all, first_batch * trainer_.options().stage.rows));
   result.rows_per_second = rows / result.training.seconds;
   result.gigabytes_per_second = result.rows_per_second * static_cast<double>(row_bytes_) / 1e9;
   finish_epoch(std::move(result), stop);

@@ -19,6 +19,17 @@ double cosine_factor(const schedule& s, std::uint64_t step, std::uint64_t steps_
 
 }  // namespace
 
+void check(const schedule& s) {
+  const auto require = [](const char* what, std::uint64_t epochs, double factor) {
+    if (epochs == 0)
+      throw std::invalid_argument(fmt::format("a schedule of {} over 0 epochs; it takes 1 at least", what));
+    if (!(factor >= 0 && std::isfinite(factor)))
+      throw std::invalid_argument(fmt::format("a schedule of {} to {} times the rate; it is 0 or more", what, factor));
+  };
+  if (s.form == schedule::shape::cosine) require("a cosine", s.epochs, s.final_factor);
+  if (s.form == schedule::shape::steps) require("steps", s.step_epochs, s.step_factor);
+}
+
 double factor(const schedule& s, std::uint64_t step, std::uint64_t steps_per_epoch) noexcept {
   if (step < s.warmup_steps) return static_cast<double>(step + 1) / static_cast<double>(s.warmup_steps);
   if (s.form == schedule::shape::cosine) return cosine_factor(s, step, steps_per_epoch);

@@ -32,6 +32,7 @@ trainer_options checked(trainer_options options, bool own_model) {
     throw std::invalid_argument(options.x2.empty() ? "the model has two inputs; name the field of the second one (x2)"
                                                    : "there is a second field of inputs, and the model has one input");
   check(options.stop);
+  check(options.schedule);
   return options;
 }
 
@@ -90,8 +91,11 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
   epoch_progress done{
       .epoch = position_.epoch, .batches = position_.next_batch, .batches_per_epoch = training.batches_per_epoch()};
   const auto rate_at = [&](std::uint64_t batch) {
-    return rate *
-           factor(options_.schedule, position_.epoch * steps_per_epoch + batch / options_.accumulate, steps_per_epoch);
+    const std::uint64_t step = position_.epoch * steps_per_epoch + batch / options_.accumulate;
+    const double now = rate * factor(options_.schedule, step, steps_per_epoch);
+    if (!std::isfinite(now))  // a factor above 1 may grow beyond all bounds, and the weights with it
+      throw std::invalid_argument(fmt::format("the schedule gives step {} a learning rate of {}", step, now));
+    return now;
   };
   if (position_.next_batch > 0) done.learning_rate = rate_at(position_.next_batch - 1);  // perhaps none comes after it
   std::uint64_t valid_rows = 0;

@@ -21,6 +21,10 @@ struct schedule {
   double step_factor = 0.1;
 };
 
+/// Throws std::invalid_argument with the value that is outside its range: numbers of epochs from 1, factors finite and
+/// 0 or more. What its form does not use is not looked at.
+void check(const schedule& s);
+
 /// What the learning rate is multiplied with at step `step`, counted from 0.
 double factor(const schedule& s, std::uint64_t step, std::uint64_t steps_per_epoch) noexcept;
 /// "constant", "cosine" or "steps"; throws std::invalid_argument for another word.
