@@ -6,12 +6,14 @@
 #include "options.hpp"
 #include "prediction_file.hpp"
 
+#include <penstock/bytes.hpp>
 #include <penstock/pipeline/description.hpp>
 #include <penstock/pipeline/error.hpp>
 #include <penstock/train/predictor.hpp>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -23,6 +25,7 @@
 namespace {
 
 namespace ps = penstock;
+using namespace penstock::literals;
 
 std::vector<ps::io::location> in_all_files(const examples::predict_options& o, const std::string& dataset) {
   std::vector<ps::io::location> all;
@@ -38,6 +41,7 @@ ps::train::predictor_options predictor_of(const examples::predict_options& o, co
   options.rows = o.batch_rows;
   options.precision = ps::train::parse_precision(o.precision);
   options.threads = o.threads;
+  options.workspace_bytes = std::clamp(o.budget.device_bytes / 16, 256_KiB, 4_MiB);  // a small budget has room for rows
   const std::size_t inputs = ps::train::sides(options.model);
   if (inputs != (o.x2.empty() ? 1u : 2u))
     throw std::invalid_argument(fmt::format("{} is a model of {}; {}", o.checkpoint,
@@ -49,10 +53,38 @@ ps::train::predictor_options predictor_of(const examples::predict_options& o, co
   return options;
 }
 
+/// Neighbouring rows.
+struct rows_in_a_row {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+};
+
+void add(std::uint64_t row, std::vector<rows_in_a_row>& to) {
+  if (!to.empty() && to.back().first + to.back().count == row)
+    ++to.back().count;
+  else
+    to.push_back({row, 1});
+}
+
+/// The rows come in the order of the source. Gives their number.
+std::uint64_t mark_not_finite(const std::vector<rows_in_a_row>& parts, const ps::pipeline::pipeline& rows,
+                              examples::prediction_file& file) {
+  std::uint64_t all = 0;
+  for (const rows_in_a_row& part : parts) file.write_none(part.first, part.count), all += part.count;
+  if (all > 0) fmt::print("rows with inputs that are not finite, without predictions: {}\n", all);
+  for (const rows_in_a_row& part : parts) {
+    const auto place = rows.place_of("x", part.first);
+    fmt::print("  {}:{} row {}{}\n", place->file, place->dataset, place->row,
+               part.count == 1 ? "" : fmt::format(" and the {} behind it", part.count - 1));
+  }
+  return all;
+}
+
 /// The rows come in the order of the source: what the report lists is what the file lacks. Ends the file.
-void mark_damaged(const ps::pipeline::pipeline_report& report, examples::prediction_file& file) {
+void mark_damaged(const ps::pipeline::pipeline_report& report, std::uint64_t not_finite,
+                  examples::prediction_file& file) {
   for (const ps::pipeline::damaged_rows& part : report.damaged) file.write_none(part.first, part.count);
-  file.commit(report.damaged_row_count);
+  file.commit(report.damaged_row_count, not_finite);
   if (report.damaged_row_count == 0) return;
   fmt::print("damaged rows, without predictions: {}\n", report.damaged_row_count);
   for (const ps::pipeline::damaged_rows& part : report.damaged) fmt::print("  {}\n", part.why);
@@ -92,15 +124,17 @@ void predict(const examples::predict_options& o, examples::stop_on_signal& signa
   signals.begin();
   examples::prediction_file file(o.output, o.dataset, rows.rows(), options.model.outputs, options.compute, o.classes,
                                  labels);
+  std::vector<rows_in_a_row> not_finite;
+  const auto note = [&](std::uint64_t row) { add(row, not_finite); };
   const auto start = std::chrono::steady_clock::now();
   try {
     predictor.predict(
         rows, "x", [&](auto first, auto count, auto values) { file.write(first, count, values); }, signals.token(),
-        x2.empty() ? "" : "x2");
+        x2.empty() ? "" : "x2", o.skip_non_finite ? ps::train::predictor::row_sink(note) : nullptr);
   } catch (const ps::pipeline::stopped&) {
     throw examples::interrupted(signals.signal(), "stopped; nothing is written");
   }
-  mark_damaged(rows.report(), file);
+  mark_damaged(rows.report(), mark_not_finite(not_finite, rows, file), file);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   fmt::print("{} rows to {}{}, {:.0f} rows/s\n", rows.rows(), o.output, o.dataset,
              static_cast<double>(rows.rows()) / seconds.count());

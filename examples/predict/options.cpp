@@ -17,6 +17,9 @@ void add_predict_options(CLI::App& app, predict_options& o) {
       "Write classes (int32), not probabilities: of each row the most probable one, or 1 and 0 for yes and no, for "
       "each value where a model has several; -1 where an output is no number, or the largest of a row is infinite");
   add_damaged_option(app, o.damaged, "their predictions are NaN, or class -1, and they are listed");
+  app.add_flag("--skip-non-finite", o.skip_non_finite,
+               "Leave out rows with inputs that are NaN or infinite instead of failing: their predictions are NaN, or "
+               "class -1, and they are listed");
   app.add_option("--batch-rows,--batch-size", o.batch_rows, "Rows that go through the model at once")
       ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 30))
       ->capture_default_str();

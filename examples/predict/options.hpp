@@ -20,6 +20,7 @@ struct predict_options {
   std::string dataset = "/prediction";
   penstock::pipeline::damage_options damaged{};
   bool classes = false;  ///< in place of the values
+  bool skip_non_finite = false;
   std::size_t batch_rows = 1024;
   std::string precision = "float32";
   std::string device = "auto";

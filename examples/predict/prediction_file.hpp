@@ -26,8 +26,9 @@ class prediction_file {
   void write(std::uint64_t first_row, std::size_t count, std::span<const std::byte> values);
   /// Says that there are no predictions of these rows, which were written already: NaN, or class -1.
   void write_none(std::uint64_t first_row, std::uint64_t count);
-  /// Sets the dataset's attribute "damaged_rows" to how many rows have no predictions, and ends the file.
-  void commit(std::uint64_t damaged_rows = 0);
+  /// Sets the dataset's attributes "damaged_rows" and "rows_not_finite" to how many rows have no predictions because
+  /// they are damaged, or hold inputs that are not finite, where there are any, and ends the file.
+  void commit(std::uint64_t damaged_rows = 0, std::uint64_t rows_not_finite = 0);
 
  private:
   template <class T>

@@ -146,6 +146,33 @@ class predict(program_case):
         self.assertFalse(out.exists())
         self.assertEqual(sorted(entry.name for entry in self.folder.iterdir()), ["c.h5", "rows.h5"])
 
+    def test_rows_that_are_not_finite_are_left_out_on_request(self):
+        path = self.make_rows(rows=500)
+        checkpoint, out = self.trained(path), self.folder / "out.h5"
+        self.run_program("penstock-predict", checkpoint, path, "-o", out)
+        expected = h5py.File(out)["prediction"][:]
+        bad = [3, 4, 120, 499]
+        with h5py.File(path, "a") as file:
+            file["x"][3:5, 1], file["x"][120, 0], file["x"][499, 2] = numpy.nan, numpy.inf, numpy.nan
+        for classes in False, True:
+            more = ["--classes"] if classes else []
+            done = self.run_program(
+                "penstock-predict", checkpoint, path, "-o", out, "--skip-non-finite", "--batch-rows", 64, *more
+            )
+            self.assertIn("not finite, without predictions: 4\n", done.stdout)
+            for listed in "/x row 3 and the 1 behind it\n", "/x row 120\n", "/x row 499\n":
+                self.assertIn(listed, done.stdout)
+            with h5py.File(out) as file:
+                found = file["prediction"][:]
+                self.assertEqual(file["prediction"].attrs["rows_not_finite"], "4")
+            good = numpy.delete(numpy.arange(500), bad)
+            if classes:
+                self.assertTrue((found[bad] == -1).all())
+                numpy.testing.assert_array_equal(found[good], expected[good].argmax(1))
+            else:
+                self.assertTrue(numpy.isnan(found[bad]).all())
+                numpy.testing.assert_allclose(found[good], expected[good], atol=1e-6)
+
     @unittest.skipUnless(platform.machine() == "x86_64", "the system's calls have other numbers on this processor")
     def test_a_signal_just_before_it_begins_leaves_no_file(self):
         path, out, write, pause = self.make_rows(rows=500), self.folder / "out.h5", 1, 34

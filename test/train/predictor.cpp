@@ -184,6 +184,39 @@ BOOST_AUTO_TEST_CASE(a_value_that_is_not_finite_is_no_matter_of_the_next_pipelin
   BOOST_TEST(predictor.bad_input() == train::progress::no_row);
 }
 
+BOOST_AUTO_TEST_CASE(every_row_that_is_not_finite_is_named_on_request_and_the_others_are_as_they_were) {
+  trained_file data;
+  const auto options = options_for(data.checkpoint);
+  const auto expected = predictions(data, data.checkpoint, options);
+  const std::vector<std::uint64_t> bad{0, 63, 64, 65, 200, 201, 999};  // at both ends of batches, and beside each other
+  for (const std::uint64_t row : bad)
+    data.x[row * training_file::columns + row % 5] =
+        row % 2 == 0 ? std::numeric_limits<float>::quiet_NaN() : std::numeric_limits<float>::infinity();
+  data.write();
+  const gpu::device host = gpu::device::host();
+  train::predictor predictor({}, options, std::make_shared<gpu::memory>(host, train::plan(host, options)));
+  predictor.load(data.checkpoint);
+  auto rows = (pipeline::read(pipeline::source{}.field("x", {{data.file, "/x"}}, {.as = type::float32})) |
+               pipeline::batched({.rows = options.rows}))
+                  .build(host, {.device_bytes = 16_MiB, .pinned_bytes = 16_MiB});
+  for (int pass = 0; pass < 2; ++pass) {
+    std::vector<std::uint64_t> named;
+    std::vector<float> all;
+    predictor.predict(
+        rows, "x",
+        [&](std::uint64_t, std::size_t count, std::span<const std::byte> values) {
+          const auto* first = reinterpret_cast<const float*>(values.data());
+          all.insert(all.end(), first, first + count * training_file::classes);
+        },
+        {}, {}, [&](std::uint64_t row) { named.push_back(row); });
+    BOOST_TEST(named == bad, boost::test_tools::per_element());
+    BOOST_TEST_REQUIRE(all.size() == expected.size());
+    for (const std::uint64_t row : bad)
+      std::copy_n(&expected[row * training_file::classes], training_file::classes, &all[row * training_file::classes]);
+    BOOST_TEST(test::same_bits<float>(all, expected));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(cuda_predicts_as_the_host_does, test::on_gpu()) {
   const trained_file data;
   auto options = options_for(data.checkpoint);

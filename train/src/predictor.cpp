@@ -124,8 +124,25 @@ const void* predictor::predict(const void* x, std::size_t rows, std::uint64_t fi
 
 std::uint64_t predictor::bad_input() { return impl_->read_state().progress.bad_input; }
 
+/// The device notes the first such row alone: those behind it are found by going on there. What was predicted is copied
+/// already, in stream order.
+void predictor::name_rows(rows_at part, const row_sink& not_finite) {
+  const std::size_t row_bytes = impl_->options.model.inputs * size_of(impl_->options.compute);
+  const auto behind = [&](const void* x, std::uint64_t rows) {
+    return x == nullptr ? nullptr : static_cast<const void*>(static_cast<const std::byte*>(x) + rows * row_bytes);
+  };
+  for (std::uint64_t bad = bad_input(); bad != progress::no_row; bad = bad_input()) {
+    const std::uint64_t row = bad & ~progress::of_second_input, done = row + 1 - part.first_row;
+    not_finite(row);
+    impl_->forgive();
+    part = {behind(part.x, done), behind(part.x2, done), part.rows - done, row + 1};
+    if (part.rows == 0) return;
+    predict(part.x, part.rows, part.first_row, part.x2);
+  }
+}
+
 void predictor::predict(pipeline::pipeline& from, const std::string& x, const sink& to, std::stop_token stop,
-                        const std::string& x2) {
+                        const std::string& x2, const row_sink& not_finite) {
   impl& self = *impl_;
   const predictor_options& o = self.options;
   landing_places places(self.stream, *self.memory, o.model.outputs * size_of(o.compute), to);
@@ -136,6 +153,7 @@ void predictor::predict(pipeline::pipeline& from, const std::string& x, const si
     const void* const second = x2.empty() ? nullptr : inputs_of(batch, x2, o);
     const void* const values = predict(inputs_of(batch, x, o), batch.valid_rows(), first_row, second);
     places.take(values, first_row, batch.valid_rows());
+    if (not_finite) name_rows({inputs_of(batch, x, o), second, batch.valid_rows(), first_row}, not_finite);
     first_row += batch.valid_rows();
   }
   places.finish();
@@ -146,7 +164,7 @@ void predictor::predict(pipeline::pipeline& from, const std::string& x, const si
   const auto stored = from.place_of(of_second ? x2 : x, row);
   const std::string place = stored ? fmt::format("{}:{} row {}: ", stored->file, stored->dataset, stored->row) : "";
   throw error(fmt::format("{}an input is not finite (NaN or infinity), or becomes so when it is normalised; mend the "
-                          "data (row {})",
+                          "data, or have such rows left out (--skip-non-finite) (row {})",
                           place, row),
               {.rows = {row}, .file = {}});
 }

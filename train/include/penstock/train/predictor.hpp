@@ -48,6 +48,8 @@ gpu::ledger plan(gpu::device d, const predictor_options& options);
 /// the same weights. Not thread-safe.
 class predictor {
  public:
+  /// Takes a row, by its position in the epoch, of which there is no prediction.
+  using row_sink = std::function<void(std::uint64_t row)>;
   /// Predictions of rows [first_row, first_row + rows) of an epoch: rows x outputs values of options.compute.
   using sink = std::function<void(std::uint64_t first_row, std::size_t rows, std::span<const std::byte> values)>;
 
@@ -71,14 +73,25 @@ class predictor {
   /// Streams the first epoch of a pipeline through the model, field `x` (and `x2`, where it has two inputs), and hands
   /// the predictions to `to` in order, on the caller's thread, while the next batch is computed. Throws
   /// pipeline::stopped on request, and after the last row train::error where an input was not finite.
+  /// `not_finite`: takes each such row in order instead, on the caller's thread, before or after `to` has taken its
+  /// prediction, which says nothing. The device is waited for after each batch then, and goes through what is behind
+  /// such a row once more.
   void predict(pipeline::pipeline& from, const std::string& x, const sink& to, std::stop_token stop = {},
-               const std::string& x2 = {});
+               const std::string& x2 = {}, const row_sink& not_finite = {});
 
   const predictor_options& options() const noexcept;
 
   struct impl;
 
  private:
+  struct rows_at {
+    const void* x;
+    const void* x2;
+    std::size_t rows;
+    std::uint64_t first_row;
+  };
+  void name_rows(rows_at part, const row_sink& not_finite);
+
   std::unique_ptr<impl> impl_;
 };
 
