@@ -213,6 +213,12 @@ training_data find_data(const train_options& o) {
   data.targets = train::target::values;
   data.outputs = values_of_a_row(data.training.y);
   check_values(o, data);
+  if (o.labels_from != 0)
+    throw std::invalid_argument(
+        "--labels-from is for labels, one whole number for each row; these are values, and a yes is 1, a no 0");
+  if (o.classes != 0 && o.classes != data.outputs)
+    throw std::invalid_argument(
+        fmt::format("--classes {}: a row of --y holds {} values, one for each class", o.classes, data.outputs));
   if (o.balanced_classes) throw std::invalid_argument("--class-weights balanced counts labels, and there are none");
   return data;
 }

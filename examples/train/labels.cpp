@@ -28,6 +28,7 @@ class row_weights {
       for (std::size_t n = 0; n < rows; ++n) counted_[first + n] = value_at(reader.element(), bytes, n) != 0;
     });
   }
+  std::size_t rows() const noexcept { return counted_.size(); }
   bool counts(std::uint64_t row) const { return row >= counted_.size() || counted_[row]; }
 
  private:
@@ -130,6 +131,7 @@ label_summary scan_labels(const label_source& from) {
   io::row_reader reader(from.labels);
   const row_weights weights(from);
   label_summary found{.kind = kind_of(reader)};
+  found.mask_bytes = (weights.rows() + 7) / 8 + (from.counted.size() + 7) / 8;
   require_one_value(reader, found.kind);
   if (found.kind == label_kind::numbers) {
     scan_numbers(reader, from, weights, found);

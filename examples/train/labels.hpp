@@ -24,7 +24,8 @@ struct label_summary {
   std::vector<std::string> names{};   ///< the different texts of rows that are not masked, sorted; empty for numbers
   std::vector<std::string> stored{};  ///< what codes stand for, those of masked rows too
   std::vector<std::uint64_t>
-      counts{};  ///< rows of each class that are to be counted, from 0 up to the largest there is
+      counts{};                ///< rows of each class that are to be counted, from 0 up to the largest there is
+  std::size_t mask_bytes = 0;  ///< host memory that the pass took for which rows count: a bit for each
 };
 
 /// Labels as they are stored, and the rows that count.

@@ -14,8 +14,15 @@ namespace {
 constexpr std::uint64_t most_counted = std::uint64_t{1}
                                        << 31;  // rows of a batch, batches of a step: their product fits
 
-/// Numbers from 0 to 1.
-CLI::Validator share() { return CLI::Range(0.0, 1.0); }
+/// Numbers from 0 to 1. CLI::Range lets NaN through.
+CLI::Validator share() {
+  const auto wrong = [](const std::string& text) {
+    double value = 0;
+    const bool right = CLI::detail::lexical_cast(text, value) && value >= 0 && value <= 1;
+    return right ? std::string() : fmt::format("{} is no number from 0 to 1", text);
+  };
+  return {wrong, "FLOAT in [0 - 1]", "share"};
+}
 
 void parse_class_weights(const std::string& text, train_options& o) {
   o.balanced_classes = text == "balanced";

@@ -110,6 +110,19 @@ train::trainer_options trainer_of(const train_options& o, std::size_t inputs, co
           .report_every = o.log_steps};
 }
 
+/// What the passes over the labels took, one after the other, is a part of the plan, though it is free again.
+void add_masks(const training_data& data, const gpu::budget& limits, train::memory_plan& plan) {
+  const std::size_t bytes =
+      std::max(data.training.labels.mask_bytes, data.testing ? data.testing->labels.mask_bytes : 0);
+  if (bytes == 0) return;
+  plan.ledger.add(gpu::memory_kind::host, "pipeline: which rows count, while labels are looked at", bytes);
+  if (plan.ledger.fits(limits)) return;
+  gpu::budget smallest;
+  for (const gpu::memory_kind kind : gpu::memory_kinds) smallest.of(kind) = plan.ledger.total(kind);
+  throw gpu::budget_error("training with what tells which rows count does not fit the budget", plan.ledger, limits,
+                          smallest);
+}
+
 /// How the training rows travel, chosen by trying in the memory that the plan leaves them.
 penstock::pipeline::opened open_calibrated(const train_options& o, const training_data& data, gpu::device device,
                                            std::size_t batch_rows, const train::memory_plan& plan) {
@@ -169,6 +182,7 @@ planned_session plan_session(const train_options& o, const training_data& data) 
     }
     try {
       plan = train::plan(device, o.budget, stage, training, testing ? &*testing : nullptr);
+      add_masks(data, o.budget, *plan);
       return true;
     } catch (const gpu::budget_error& e) {
       if (!refused) refused = e;

@@ -309,6 +309,41 @@ class train_labels(program_case):
                 kept_back.add(bool(there.all()))
         self.assertEqual(kept_back, {True, False})  # both were met
 
+    def test_the_plan_has_what_is_kept_of_each_row_while_labels_are_looked_at(self):
+        path, _, label = self.make_classes()
+        with h5py.File(path, "a") as file:
+            file["weight"] = numpy.ones(len(label), "f4")
+        item = "which rows count"
+        for more, bits in ((), 0), (("--weights", "/weight"), 1), (("--class-weights", "balanced"), 0), (
+            ("--weights", "/weight", "--class-weights", "balanced", "--validation", 0.2), 2
+        ):  # fmt: skip
+            plan = self.train(path, *more, epochs=1)[1]["plan"]["items"]
+            self.assertEqual([each["bytes"] for each in plan if item in each["name"]], [150 * bits] * (bits > 0))
+
+    def test_options_that_would_be_ignored_are_refused(self):
+        path, _, label = self.make_classes()
+        with h5py.File(path, "a") as file:
+            file["yes"] = (label % 2 + 1).astype("f4")
+        refused = lambda *more: self.train(path, *more, expect=2)[0]
+        self.assert_one_line(refused("--y", "/yes", "--loss", "binary", "--labels-from", 1), "--labels-from", "values")
+        self.assert_one_line(refused("--y", "/hot", "--one-hot", "--classes", 10), "--classes 10", "holds 4 values")
+        self.train(path, "--y", "/hot", "--one-hot", "--classes", 4)
+        for share in "nan", "1.1", "-0.1", "x":
+            self.assertIn("--validation", refused("--validation", share).stderr)
+
+    def test_a_row_that_is_not_finite_leaves_the_test_loss_a_number(self):
+        path, x, label = self.make_classes()
+        x[7, 3] = numpy.nan
+        with h5py.File(path, "a") as file:
+            file["some"] = x
+        test = ("--test-x", "/some", "--test-y", "/label", "--skip-non-finite", "--patience", 3)
+        done, found = self.train(path, *test, epochs=6)
+        self.assertIn("/some row 7: ", done.stdout)
+        self.assertIn("/some row 7: ", found["test_left_out"])
+        for epoch in found["epochs"]:
+            self.assertTrue(0 < epoch["test_loss"] < 5)
+        self.assertEqual(len(found["epochs"]), 6)
+
     def test_a_validation_part_is_kept_from_training(self):
         path, x, label = self.make_classes()
         for more in (), ("--validation-group", "/group"):
