@@ -52,9 +52,9 @@ class train(program_case):
 
     def test_what_pinned_memory_has_no_room_for_stays_on_the_device(self):
         run = ("penstock-train", self.make_rows(rows=2000), "--device", "host", "--hidden", "256,256,256,256,256", "--threads", 1,
-               "--no-normalise", "--plan", "--device-memory", "8MiB", "--pinned-memory", "2MiB")  # fmt: skip
+               "--no-normalise", "--plan", "--device-memory", "5MiB", "--pinned-memory", "2MiB")  # fmt: skip
         told = self.run_program(*run).stdout
-        self.assertIn("steps are made of", told)
+        self.assertIn("steps are made of 8 batches of 32 rows", told)
         self.assertNotIn("moments wait", told)
 
     def test_results_say_what_cuda_takes_beside_the_budget(self):
