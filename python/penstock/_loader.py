@@ -58,8 +58,8 @@ class Loader:
     trace           host memory for what each block goes through, as "8MiB", which write_trace() writes; 0: no trace
 
     Raises BudgetError (with the smallest budgets that would do), DataError, DeviceError, ValueError. One loop at a time;
-    a batch belongs to whoever took it until anybody takes the next one. Worker processes are not needed: reading uses all
-    processors without the GIL."""
+    a batch belongs to whoever took it until anybody takes the next one, or the loop ends. Worker processes are not needed:
+    reading uses all processors without the GIL."""
 
     def __init__(
         self,

@@ -56,6 +56,7 @@ class Run:
                 self._begin(loop)
             at = loop._first + loop._taken
             if at >= self.batches:
+                self._let_go()  # while the streams that used it are there
                 self.core.pause()
                 raise StopIteration
             self._handle = self._next(loop.number, at)

@@ -68,12 +68,20 @@ def test_a_batch_that_is_held_too_long_is_named_by_its_own_epoch(make):
     loader = make(held=2)
     for epoch in (5, 0):
         for batch in loader.epoch(epoch):
-            pass
-    kept = batch.numpy("label")
+            kept = batch.numpy("label")
     with pytest.raises(ps.PipelineError, match="batch 15 of epoch 0 is still held, 3 batches later") as caught:
         for batch in loader.epoch(9):
             pass
     assert caught.value.epoch == 0 and kept[-1] == 999
+
+
+def test_the_last_batch_is_given_back_where_its_loop_ends(make):
+    # A stream that read it may end with the loop.
+    for batch in make().epoch(0):
+        label = batch.numpy("label")
+    with pytest.raises(ps.GivenBackError, match="field 'label' of batch 15 of epoch 0"):
+        batch.numpy("label")
+    assert label[-1] == 999
 
 
 def test_arrays_in_cycles_are_collected_when_their_rows_are_needed(make):
