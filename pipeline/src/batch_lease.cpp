@@ -35,10 +35,10 @@ std::function<void()> batch_lease::told_apart(std::function<void()> of_user) {
 }
 
 batch batch_lease::next() {
-  if (count_.paused.are_on()) count_.resume(clock::now());
   const std::size_t batch_rows = on_->parts->batch.rows;
   if (next_ == run_->plan.batches()) return {};
   check_that_it_may_lend();
+  if (count_.paused.are_on()) count_.resume(clock::now());  // the pipeline is there: its run goes on
   const schedule::batch_place place = run_->plan.batch(next_);
   const std::uint64_t first_row = next_ * batch_rows;
   if (!run_->between.has_rows(first_row + place.rows)) wait_for_rows(place, first_row);
