@@ -164,17 +164,21 @@ def test_ctrl_c_ends_a_wait_for_a_batch(waiting):
     assert finish(process) == (0, "interrupted\nno rows\n", "")
 
 
-def test_ctrl_c_ends_a_wait_for_a_price(waiting):
+@pytest.mark.parametrize(
+    "call",
+    ['ps.price(source, ps.Shuffled(seed=1), 10, classes="label")', 'ps.Loader(source, 10, order=ps.Balanced("label"), device="host")'],
+)
+def test_ctrl_c_ends_a_wait_for_a_price_or_a_loader(waiting, call):
     file, pipe = waiting
     process = start(
         f"""
         import os, signal, threading
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        def price():
-            return ps.price(source, ps.Shuffled(seed=1), 10, classes="label")
+        def reads_classes():
+            return {call}
         print("ready", flush=True)
         try:
-            price()
+            reads_classes()
         except KeyboardInterrupt:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             print("interrupted", flush=True)
@@ -183,38 +187,7 @@ def test_ctrl_c_ends_a_wait_for_a_price(waiting):
                 os.close(os.open({str(pipe)!r}, os.O_WRONLY))
         threading.Thread(target=write_nothing, daemon=True).start()
         try:
-            price()
-        except ps.DataError:
-            print("no rows", flush=True)
-        """,
-        file,
-    )
-    assert process.stdout.readline() == "ready\n"
-    while not select.select([process.stdout], [], [], 0.05)[0]:
-        process.send_signal(signal.SIGINT)
-    assert finish(process) == (0, "interrupted\nno rows\n", "")
-
-
-def test_ctrl_c_ends_a_wait_for_a_loader(waiting):
-    file, pipe = waiting
-    process = start(
-        f"""
-        import os, signal, threading
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        def make():
-            return ps.Loader(source, 10, order=ps.Balanced("label"), device="host")  # reads the classes
-        print("ready", flush=True)
-        try:
-            make()
-        except KeyboardInterrupt:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            print("interrupted", flush=True)
-        def write_nothing():  # readers find the pipe's end, and the interpreter can end
-            while True:
-                os.close(os.open({str(pipe)!r}, os.O_WRONLY))
-        threading.Thread(target=write_nothing, daemon=True).start()
-        try:
-            make()
+            reads_classes()
         except ps.DataError:
             print("no rows", flush=True)
         """,
