@@ -164,7 +164,8 @@ void block_reader::convert(const read_conversion& how, std::uint64_t block, std:
                                   .swapped = from.swapped};
   const gpu::gather_target target{slot + on_.sizes.host_offsets[how.to], on_.sizes.block_rows,
                                   on_.fields.host[how.to].element};
-  gpu::gatherer(gpu::stream_ref())(source, target, from.elements, {}, 0, 0, rows, how.arithmetic);
+  gpu::gatherer convert_rows{gpu::stream_ref()};
+  convert_rows(source, target, from.elements, {}, 0, 0, rows, how.arithmetic);
 }
 
 std::vector<block_field> block_reader::fields_of(std::uint64_t block, std::span<const std::size_t> fields) const {
