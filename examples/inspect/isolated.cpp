@@ -1,6 +1,7 @@
 #include "isolated.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -9,7 +10,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -18,6 +21,10 @@
 
 namespace examples {
 namespace {
+
+// A file that takes so many times its processor time by the clock waits for something. Beyond `most_seconds` nobody
+// means a limit.
+constexpr std::uint64_t clock_factor = 10, most_seconds = 100'000'000;
 
 [[noreturn]] void failed(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
@@ -38,12 +45,32 @@ void be_the_child(const std::array<int, 2>& errors, pid_t parent, std::uint64_t 
   if (seconds > 0) limit(RLIMIT_CPU, seconds);
 }
 
-/// What the child says on its error output, until that is closed. The C library may have last words of its own there.
-std::string said_in(int errors) {
+using steady = std::chrono::steady_clock;
+
+/// Whether there is something to read, or an end, before `until`.
+bool comes_before(int errors, steady::time_point until) {
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - steady::now()).count();
+    pollfd one{errors, POLLIN, 0};
+    const int found = ::poll(&one, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, 3'600'000)));
+    if (found != 0 && !(found < 0 && errno == EINTR)) return true;
+    if (steady::now() >= until) return false;
+  }
+}
+
+/// What the child says on its error output, until that is closed or, with `seconds`, their time has passed: the child
+/// is killed then. The C library may have last words of its own there.
+std::string said_in(int errors, pid_t child, std::uint64_t seconds, bool& is_late) {
+  const auto until = steady::now() + std::chrono::seconds(seconds);
   std::string said;
   std::array<char, 4096> part;
-  for (ssize_t got = 0; (got = ::read(errors, part.data(), part.size())) != 0;) {
-    if (got < 0 && errno != EINTR) break;
+  for (;;) {
+    if (seconds > 0 && !is_late && !comes_before(errors, until)) {
+      is_late = true;
+      ::kill(child, SIGKILL);
+    }
+    const ssize_t got = ::read(errors, part.data(), part.size());
+    if (got == 0 || (got < 0 && errno != EINTR)) break;
     if (got > 0) said.append(part.data(), static_cast<std::size_t>(got));
   }
   ::close(errors);
@@ -82,10 +109,17 @@ void go_on_in_child(const std::string& file, std::uint64_t seconds) {
   if (child < 0) failed("a child process cannot be started");
   if (child == 0) return be_the_child(errors, parent, seconds);
   ::close(errors[1]);
-  const std::string said = said_in(errors[0]);
+  bool is_late = false;
+  const std::uint64_t by_the_clock = seconds < most_seconds ? clock_factor * seconds : 0;
+  const std::string said = said_in(errors[0], child, by_the_clock, is_late);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0)
     if (errno != EINTR) failed("the child process is lost");
+  if (is_late)
+    throw std::runtime_error(
+        fmt::format("{}: it was not read after {} s; it waits for something that does not come, as for who writes to a "
+                    "pipe, or its disk is slow: --seconds allows more",
+                    file, by_the_clock));
   if (WIFSIGNALED(status)) {
     const std::string verdict = verdict_of(WTERMSIG(status), seconds);
     if (!verdict.empty()) throw std::runtime_error(fmt::format("{}: {}", file, verdict));

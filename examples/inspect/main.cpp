@@ -3,6 +3,7 @@
 #include <penstock/io/error.hpp>
 #include <penstock/io/file.hpp>
 #include <penstock/io/row_reader.hpp>
+#include <penstock/io/seal.hpp>
 
 #include <fmt/format.h>
 
@@ -65,6 +66,7 @@ void inspect(const options& o) {
   if (o.digest && o.json.empty())
     throw std::invalid_argument("--digest goes with --json FILE, where the digests are written");
   if (o.isolated) examples::go_on_in_child(o.file, o.seconds.value_or(o.digest ? 0 : 300));
+  const bool sealed = o.digest && io::check_seal(o.file);
   const io::file file(o.file);
   examples::check_output("--json", o.json, {o.file});
   const auto datasets = o.dataset.empty() ? file.datasets() : std::vector{file.describe(o.dataset)};
@@ -73,7 +75,9 @@ void inspect(const options& o) {
   std::fflush(stdout);  // digests take their time
   auto entries = nlohmann::json::array();
   for (const auto& d : datasets) entries.push_back(describe(d, o));
-  examples::write_json(o.json, {{"datasets", std::move(entries)}});
+  nlohmann::json results{{"datasets", std::move(entries)}};
+  if (o.digest) results["sealed"] = sealed;
+  examples::write_json(o.json, results);
 }
 
 }  // namespace
@@ -86,14 +90,18 @@ int main(int argc, char** argv) {
   app.add_option("DATASET", o.dataset, "Path of one dataset in it; all without it");
   app.add_option("--json", o.json,
                  "Write the description to this file, as JSON; bytes of names that are no UTF-8 as \\xNN");
-  app.add_flag("--digest", o.digest,
-               "Read every dataset, and add the crc32 of its elements to the JSON. Memory: pieces of 8 MiB or one row, "
-               "chunks that these cut, and the index of the chunks");
+  app.add_flag(
+      "--digest", o.digest,
+      "Read every dataset, and add the crc32 of its elements to the JSON, and whether the file ends with a checksum of "
+      "Penstock's (it is refused where that is of other bytes). Memory: pieces of 8 MiB or one row, "
+      "chunks that these cut, and the index of the chunks");
   auto* isolated = app.add_flag(
       "--isolated", o.isolated,
       "Open the file in a child process, for files from strangers: should libhdf5 crash on it, that is a message");
-  app.add_option("--seconds", o.seconds,
-                 "With --isolated: end the child after so much processor time; 0: never. Default: 300, with --digest 0")
+  app.add_option(
+         "--seconds", o.seconds,
+         "With --isolated: end the child after so much processor time, or ten times as long by the clock; 0: never. "
+         "Default: 300, with --digest 0")
       ->needs(isolated);
   return examples::run_program(app, argc, argv, [&] { inspect(o); });
 }

@@ -7,6 +7,7 @@
 #include "prediction_file.hpp"
 
 #include <penstock/bytes.hpp>
+#include <penstock/io/attribute.hpp>
 #include <penstock/pipeline/description.hpp>
 #include <penstock/pipeline/error.hpp>
 #include <penstock/train/predictor.hpp>
@@ -18,6 +19,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -80,11 +82,28 @@ std::uint64_t mark_not_finite(const std::vector<rows_in_a_row>& parts, const ps:
   return all;
 }
 
+std::string name_of(const ps::io::location& where) { return where.file.string() + ":" + where.dataset; }
+
+/// Which model made the predictions, and of which rows: JSON. Of many files the first and the last are named, and the
+/// source's fingerprints tell them all.
+std::string origin_of(const std::string& checkpoint, const ps::train::predictor_options& options,
+                      const std::vector<ps::io::location>& x, const ps::pipeline::pipeline& rows) {
+  const nlohmann::json origin{
+      {"format", 1},
+      {"model", ps::train::to_text(options.model)},
+      {"checkpoint_checksum", ps::io::read_attribute(checkpoint, "/", "penstock_checksum").value_or("")},
+      {"first", name_of(x.front())},
+      {"last", name_of(x.back())},
+      {"files", x.size()},
+      {"source", nlohmann::json::parse(rows.state({}))}};
+  return origin.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);  // names of files may be any bytes
+}
+
 /// The rows come in the order of the source: what the report lists is what the file lacks. Ends the file.
-void mark_damaged(const ps::pipeline::pipeline_report& report, std::uint64_t not_finite,
+void mark_damaged(const ps::pipeline::pipeline_report& report, std::uint64_t not_finite, const std::string& origin,
                   examples::prediction_file& file) {
   for (const ps::pipeline::damaged_rows& part : report.damaged) file.write_none(part.first, part.count);
-  file.commit(report.damaged_row_count, not_finite);
+  file.commit(origin, report.damaged_row_count, not_finite);
   if (report.damaged_row_count == 0) return;
   fmt::print("damaged rows, without predictions: {}\n", report.damaged_row_count);
   for (const ps::pipeline::damaged_rows& part : report.damaged) fmt::print("  {}\n", part.why);
@@ -121,6 +140,7 @@ void predict(const examples::predict_options& o, examples::stop_on_signal& signa
   ps::train::predictor predictor(stream, options, memory);
   predictor.load(o.checkpoint);
   auto rows = std::move(opened).build(plan, memory);
+  const std::string origin = origin_of(o.checkpoint, options, x, rows);
   signals.begin();
   examples::prediction_file file(o.output, o.dataset, rows.rows(), options.model.outputs, options.compute, o.classes,
                                  labels);
@@ -134,7 +154,7 @@ void predict(const examples::predict_options& o, examples::stop_on_signal& signa
   } catch (const ps::pipeline::stopped&) {
     throw examples::interrupted(signals.signal(), "stopped; nothing is written");
   }
-  mark_damaged(rows.report(), mark_not_finite(not_finite, rows, file), file);
+  mark_damaged(rows.report(), mark_not_finite(not_finite, rows, file), origin, file);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   fmt::print("{} rows to {}{}, {:.0f} rows/s\n", rows.rows(), o.output, o.dataset,
              static_cast<double>(rows.rows()) / seconds.count());

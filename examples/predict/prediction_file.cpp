@@ -57,10 +57,11 @@ void prediction_file::write_none(std::uint64_t first_row, std::uint64_t count) {
     fill(std::numeric_limits<float>::quiet_NaN(), columns_);
 }
 
-void prediction_file::commit(std::uint64_t damaged_rows, std::uint64_t rows_not_finite) {
+void prediction_file::commit(const std::string& origin, std::uint64_t damaged_rows, std::uint64_t rows_not_finite) {
+  writer_.attribute("/", "penstock_predictions", origin);
   if (damaged_rows > 0) writer_.attribute(dataset_, "damaged_rows", std::to_string(damaged_rows));
   if (rows_not_finite > 0) writer_.attribute(dataset_, "rows_not_finite", std::to_string(rows_not_finite));
-  writer_.commit();
+  writer_.commit_sealed();
 }
 
 template <class T>

@@ -27,8 +27,9 @@ class prediction_file {
   /// Says that there are no predictions of these rows, which were written already: NaN, or class -1.
   void write_none(std::uint64_t first_row, std::uint64_t count);
   /// Sets the dataset's attributes "damaged_rows" and "rows_not_finite" to how many rows have no predictions because
-  /// they are damaged, or hold inputs that are not finite, where there are any, and ends the file.
-  void commit(std::uint64_t damaged_rows = 0, std::uint64_t rows_not_finite = 0);
+  /// they are damaged, or hold inputs that are not finite, where there are any, and that of the file,
+  /// "penstock_predictions", to `origin`; ends the file with a checksum of all its bytes (io::check_seal).
+  void commit(const std::string& origin, std::uint64_t damaged_rows = 0, std::uint64_t rows_not_finite = 0);
 
  private:
   template <class T>

@@ -1,5 +1,7 @@
 #include "external_bytes.hpp"
 
+#include "library_prefixes.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,19 +9,48 @@
 #include <climits>
 
 namespace penstock::io {
+namespace {
+
+struct external_file {
+  std::filesystem::path name;
+  off_t offset = 0;
+  hsize_t bytes = 0;
+};
+
+external_file external_file_of(hid_t creation, std::size_t number) {
+  std::array<char, PATH_MAX + 1> name{};
+  external_file file;
+  checked(
+      H5Pget_external(creation, static_cast<unsigned>(number), name.size() - 1, name.data(), &file.offset, &file.bytes),
+      "its external files cannot be read");
+  file.name = name.data();
+  return file;
+}
+
+}  // namespace
+
+void refuse_special_files(hid_t creation, std::size_t files, const std::filesystem::path& owner) {
+  const library_guard guard;
+  for (std::size_t n = 0; n < files; ++n) {
+    const std::filesystem::path name = external_file_of(creation, n).name;
+    for (const std::filesystem::path& folder : external_folders(owner)) {
+      std::error_code missing;
+      const auto status = std::filesystem::status(folder / name, missing);
+      if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+        throw unreadable(
+            fmt::format("its external file {} is no regular file, which could be read at any position", name.string()));
+    }
+  }
+}
 
 external_bytes::external_bytes(read_world& world, hid_t creation, std::size_t files) : world_(world) {
   const library_guard guard;
   std::uint64_t first = 0;
   for (std::size_t n = 0; n < files; ++n) {
-    std::array<char, PATH_MAX + 1> name{};
-    off_t offset = 0;
-    hsize_t bytes = 0;
-    checked(H5Pget_external(creation, static_cast<unsigned>(n), name.size() - 1, name.data(), &offset, &bytes),
-            "its external files cannot be read");
+    const auto [name, offset, bytes] = external_file_of(creation, n);
     if (offset < 0) throw failure("an external file starts before its beginning; the header is damaged");
     // libhdf5 looks for it from the working directory, which may change before it is read.
-    const std::filesystem::path path = std::filesystem::absolute(name.data());
+    const std::filesystem::path path = std::filesystem::absolute(name);
     part p;
     p.file = world_.add_file(path, identify(path));
     p.offset = static_cast<std::uint64_t>(offset);

@@ -3,10 +3,15 @@
 #include "byte_source.hpp"
 #include "read_world.hpp"
 
+#include <filesystem>
 #include <memory>
 #include <vector>
 
 namespace penstock::io {
+
+/// Throws unreadable where one of the files that the creation properties name is there and no regular file: libhdf5
+/// would open a named pipe, and wait without end for who writes to it.
+void refuse_special_files(hid_t creation, std::size_t files, const std::filesystem::path& owner);
 
 /// The bytes of a contiguous dataset that lie in raw files beside the HDF5 file, one part after the other.
 class external_bytes final : public byte_source {

@@ -35,6 +35,11 @@ struct damage : failure {
   }
 };
 
+/// What libhdf5 must not try to read either.
+struct unreadable : failure {
+  using failure::failure;
+};
+
 /// Thrown by decoders on a chunk that libhdf5 can read and they cannot: it is then read through libhdf5.
 struct not_decodable : std::runtime_error {
   explicit not_decodable(const char* why, bool may_be_intact = false)

@@ -16,6 +16,13 @@ std::string_view value_of(const char* variable) {
   return value != nullptr ? value : std::string_view();
 }
 
+/// A folder as libhdf5 takes it when it starts: it may begin in that of the dataset's file.
+std::filesystem::path folder_of(std::string_view value, const std::filesystem::path& owner) {
+  constexpr std::string_view origin = "${ORIGIN}";
+  if (!value.starts_with(origin)) return value;
+  return owner.parent_path().native() + "/" + std::string(value.substr(origin.size()));
+}
+
 }  // namespace
 
 std::string why_sources_are_elsewhere() {
@@ -29,6 +36,12 @@ std::string why_external_files_are_elsewhere() {
   return fmt::format("in external files, and {} is set: libhdf5 finds them", external_variable);
 }
 
+std::vector<std::filesystem::path> external_folders(const std::filesystem::path& owner) {
+  std::vector<std::filesystem::path> all{""};
+  if (const auto value = value_of(external_variable); !value.empty()) all.push_back(folder_of(value, owner));
+  return all;
+}
+
 std::vector<std::filesystem::path> source_prefixes(const std::filesystem::path& owner) {
   std::vector<std::filesystem::path> all;
   const auto value = value_of(source_variable);
@@ -38,12 +51,8 @@ std::vector<std::filesystem::path> source_prefixes(const std::filesystem::path& 
     rest = colon == std::string_view::npos ? std::string_view() : rest.substr(colon + 1);
   }
   if (value.empty() || value == ".") return all;
-  // And as it takes it when it starts: one folder, which may begin in that of the virtual dataset's file.
-  constexpr std::string_view origin = "${ORIGIN}";
-  if (!value.starts_with(origin))
-    all.emplace_back(value);
-  else
-    all.emplace_back(owner.parent_path().native() + "/" + std::string(value.substr(origin.size())));
+  // And as it takes it when it starts.
+  all.push_back(folder_of(value, owner));
   return all;
 }
 

@@ -12,6 +12,10 @@ namespace penstock::io {
 std::string why_sources_are_elsewhere();
 std::string why_external_files_are_elsewhere();
 
+/// The folders in which libhdf5 looks for the external raw files of a dataset in `owner`: that of the variable, where
+/// it is set, and the working directory.
+std::vector<std::filesystem::path> external_folders(const std::filesystem::path& owner);
+
 /// The folders in which libhdf5 then looks first for the source files of virtual datasets in `owner`.
 std::vector<std::filesystem::path> source_prefixes(const std::filesystem::path& owner);
 

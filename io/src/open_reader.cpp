@@ -161,6 +161,13 @@ source_file file_of(read_world& world, const open_dataset& dataset, const source
   return {world.add_file(name, probe(name)), from.through, linked.native()};
 }
 
+void check_external_files(const read_world& world, const source_file& file, const open_dataset& dataset,
+                          std::size_t files) {
+  const library_guard guard;
+  const property_id creation(checked(H5Dget_create_plist(dataset.id.native()), "its properties cannot be read"));
+  refuse_special_files(creation.native(), files, world.files[file.number].path);
+}
+
 bool begins_like_library(const dataset_reader& reader, hid_t dataset, const dataset_description& d) {
   box part;
   part.rank = d.rank;
@@ -185,6 +192,7 @@ bool begins_like_library(const dataset_reader& reader, hid_t dataset, const data
 
 std::unique_ptr<dataset_reader> open_reader(read_world& world, const source_file& file, const open_dataset& dataset,
                                             const shared_description& d, dataset_info& info, std::size_t depth) {
+  if (d->external_files > 0) check_external_files(world, file, dataset, d->external_files);
   if (d->value.labels) return std::make_unique<label_reader>(world, dataset.id.native(), *d);
   if (d->info.access == access::staged) return std::make_unique<staged_reader>(world, dataset.id.native(), *d);
   if (d->info.access == access::direct) {
@@ -198,6 +206,8 @@ std::unique_ptr<dataset_reader> open_reader(read_world& world, const source_file
                                                       : open_virtual(world, file, dataset, d, info, why, depth);
       ++world.datasets;
       if (reader) return reader;
+    } catch (const unreadable&) {  // of a virtual dataset's source
+      throw;
     } catch (const failure& e) {
       why = e.what();
     }

@@ -19,6 +19,10 @@ struct source_file {
 /// The file in which an open dataset lies: a link may have led out of `from`. `linked` then holds that file open.
 source_file file_of(read_world& world, const open_dataset& dataset, const source_file& from, file_id& linked);
 
+/// Throws unreadable where one of the dataset's external files is there and no regular file.
+void check_external_files(const read_world& world, const source_file& file, const open_dataset& dataset,
+                          std::size_t files);
+
 /// Makes the reader that the description asks for. What turns out not to be readable directly is read through libhdf5:
 /// `info` is told. Throws failure.
 std::unique_ptr<dataset_reader> open_reader(read_world& world, const source_file& file, const open_dataset& dataset,

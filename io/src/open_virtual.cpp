@@ -31,6 +31,8 @@ class source_opener {
     }
     const open_dataset dataset(from->id, m.dataset);
     const auto d = std::make_shared<const dataset_description>(describe_dataset(dataset));
+    if (file_id other; d->external_files > 0)
+      check_external_files(world_, file_of(world_, dataset, *from, other), dataset, d->external_files);
     if (d->null || d->value.labels || H5Tequal(d->value.memory.native(), description_.value.memory.native()) <= 0 ||
         !d->value.conversion.empty())
       throw failure("a source has another type: libhdf5 converts it");

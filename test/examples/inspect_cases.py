@@ -173,6 +173,23 @@ class inspect(program_case):
         self.assert_one_line(done, "endless.h5", "not read after 1 s")
         self.run_program("penstock-inspect", "--seconds", 1, self.make_endless(), expect=2)
 
+    def test_isolated_ends_a_child_that_waits_without_end(self):
+        pipe, path = self.folder / "pipe", self.folder / "waits.h5"
+        os.mkfifo(pipe)
+        with h5py.File(path, "w", libver="latest") as file:
+            file.create_dataset("of", (1000, 8), "f4", external=[(str(pipe), 0, 32000)])
+            layout = h5py.VirtualLayout((1000, 8), "f4")
+            layout[:] = h5py.VirtualSource(".", "of", (1000, 8), "f4")
+            file.create_virtual_dataset("x", layout)
+        running = self.start_program(
+            "penstock-inspect", "--isolated", "--digest", "--json", self.folder / "all.json", "--seconds", 1, path, "/x",
+            env={**os.environ, "HDF5_VDS_PREFIX": "/nowhere"}, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        # libhdf5 alone finds sources then, and opens what they lie in.
+        errors = running.communicate(timeout=500)[1]
+        self.assertEqual(running.returncode, 1)
+        self.assertIn("waits.h5: it was not read after 10 s", errors)
+
     def test_files_are_looked_for_where_the_variables_of_libhdf5_say(self):
         for folder, value in {"beside": 1, "moved": 2}.items():
             (self.folder / folder).mkdir()

@@ -29,6 +29,16 @@ class make_dataset(program_case):
                 self.assertTrue((images[:].ravel() == self.idx(f"{prefix}-images-idx3-ubyte.gz", 16)).all())
                 self.assertTrue((labels[:] == self.idx(f"{prefix}-labels-idx1-ubyte.gz", 8)).all())
 
+    def test_headers_of_idx_files_that_claim_anything_take_no_memory(self):
+        source, out = self.folder / "source", self.folder / "out.h5"
+        source.mkdir()
+        for extents in [], [60000, 2048, 2048], [60000, 1 << 31, 1 << 31, 1 << 31], [0, 28, 28], [60000, 0, 28]:
+            header = bytes([0, 0, 8, len(extents)]) + b"".join(n.to_bytes(4, "big") for n in extents)
+            (source / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(header))
+            done = self.run_program("penstock-make-dataset", "fashion-mnist", out, "--source", source, expect=1)
+            self.assert_one_line(done, "train-images-idx3-ubyte.gz", "header")
+        self.assertEqual([each.name for each in self.folder.iterdir()], ["source"])
+
     def test_rows_are_stored_as_asked(self):
         path = self.make_rows("--type", "uint8", "--chunk-rows", 100, "--filter", "gzip:3", "--shuffle", rows=1234, columns=5)
         with h5py.File(path) as file:

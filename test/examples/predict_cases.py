@@ -68,6 +68,27 @@ class predict(program_case):
             y /= y.sum(1, keepdims=True)
             numpy.testing.assert_allclose(written["prediction"][:], y, atol=1e-5)
 
+    def test_predictions_say_what_they_are_of_and_changed_bytes_are_told(self):
+        path, out, results = self.make_rows(rows=1000), self.folder / "out.h5", self.folder / "results.json"
+        checkpoint = self.trained(path)
+        self.run_program("penstock-predict", checkpoint, path, "--output", out)
+        with h5py.File(checkpoint) as model, h5py.File(out) as written:
+            origin = json.loads(written.attrs["penstock_predictions"])
+            self.assertEqual(origin["checkpoint_checksum"], model.attrs["penstock_checksum"])
+        self.assertEqual(origin["format"], 1)
+        self.assertIn("64-32-10, relu", origin["model"])
+        self.assertEqual((origin["first"], origin["last"], origin["files"]), (f"{path}:/x", f"{path}:/x", 1))
+        self.assertEqual((origin["source"]["rows"], list(origin["source"]["fields"])), (1000, ["x"]))
+        look = ("penstock-inspect", out, "--digest", "--json", results)
+        self.run_program(*look)
+        self.assertIs(json.loads(results.read_text())["sealed"], True)
+        whole = out.read_bytes()
+        for at in 100, len(whole) // 2, len(whole) - 200:
+            out.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+            self.assert_one_line(self.run_program(*look, expect=1), "out.h5")
+        out.write_bytes(whole)
+        self.run_program(*look)
+
     def test_writes_classes_on_request(self):
         path = self.make_rows(rows=500)
         checkpoint, out = self.trained(path), self.folder / "out.h5"

@@ -12,6 +12,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,7 +57,7 @@ void visit(const std::filesystem::path& path) {
   }
 }
 
-/// In a child that may take `bytes` more of address space, and 20 s of a processor: its exit status.
+/// In a child that may take `bytes` more of address space, 20 s of a processor and two minutes: its exit status.
 int status_of_child(const std::filesystem::path& path, std::size_t bytes) {
   std::cout.flush();
   const auto child = ::fork();
@@ -68,6 +69,7 @@ int status_of_child(const std::filesystem::path& path, std::size_t bytes) {
     const rlimit memory{most, most}, time{20, 20};
     ::setrlimit(RLIMIT_AS, &memory);
     ::setrlimit(RLIMIT_CPU, &time);
+    ::alarm(120);  // who waits takes no processor
     int status = 1;
     try {
       visit(path);
@@ -96,6 +98,26 @@ BOOST_AUTO_TEST_CASE(claims_of_headers_take_no_memory_and_no_time,
     BOOST_TEST(status == 0, name);
   }
   BOOST_TEST(files == 9);
+}
+
+/// libhdf5 would wait without end for who writes to the pipe, also where it reads the source of a virtual dataset.
+BOOST_AUTO_TEST_CASE(a_pipe_in_the_place_of_an_external_file_is_refused_before_libhdf5_opens_it) {
+  const auto pipe = made_folder() / "external.pipe";
+  std::filesystem::remove(pipe);
+  BOOST_REQUIRE_EQUAL(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string how : {"x", "virtual", "virtual_of_another_type"}) {
+    const auto file = made_folder() / ("piped_" + how + ".h5");
+    penstock::test::run_python(
+        "import h5py, numpy\nwith h5py.File('" + file.string() + "', 'w') as f:\n  f.create_dataset('x' if '" + how +
+        "' == 'x' else 'of', (1000, 8), 'f4', external=[('" + pipe.string() + "', 0, 32000)])\n  if '" + how +
+        "' != 'x':\n    v = h5py.VirtualLayout((1000, 8), 'f8' if 'type' in '" + how +
+        "' else 'f4')\n    v[:] = h5py.VirtualSource('.', 'of', (1000, 8), 'f4')\n    "
+        "f.create_virtual_dataset('x', v)\n");
+    BOOST_TEST(status_of_child(file, std::size_t{768} << 20) == 0, how);  // it ends in time
+    BOOST_CHECK_EXCEPTION(io::row_reader({{.file = file, .dataset = "/x"}}), io::error, [&](const io::error& e) {
+      return std::string(e.what()).find(pipe.string() + " is no regular file") != std::string::npos;
+    });
+  }
 }
 
 /// Found by fuzzing: libaec's memory for a line holds no sample more than there are, but the last pair of an odd block

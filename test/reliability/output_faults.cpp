@@ -187,7 +187,7 @@ BOOST_AUTO_TEST_CASE(predictions_that_cannot_be_written_leave_the_ones_before) {
                                                   false, {}, std::move(faults));
                     for (std::uint64_t row = 0; row < rows; row += piece)
                       out.write(row, piece, std::as_bytes(std::span(values)));
-                    out.commit();
+                    out.commit("{}");
                   },
                   [&] {
                     const io::row_reader reader({{file, "/prediction"}});
