@@ -24,7 +24,7 @@ def main(programs, kills=20, seed=1):
         expected = state_of(checkpoint)
         checkpoint.unlink()
 
-        killed = resumed = whole_runs = 0
+        killed = within_saves = resumed = whole_runs = 0
         while killed < int(kills) or whole_runs == 0 or checkpoint.exists():
             resumed += checkpoint.exists()
             # The last run is left alone, so that it ends.
@@ -36,14 +36,15 @@ def main(programs, kills=20, seed=1):
                 running.kill()
                 running.communicate()
                 killed += 1
+                within_saves += bool(list(pathlib.Path(folder).glob("*.partial-*")))
                 continue
             assert running.returncode == 0, f"after {killed} kills: {errors}"
             assert state_of(checkpoint) == expected, f"after {killed} kills: other bits than the undisturbed run"
             whole_runs += 1
             checkpoint.unlink()
         left = len(list(pathlib.Path(folder).glob("*.partial-*")))
-    print(f"{killed} kills, {resumed} resumes, {whole_runs} runs to the end: all with the bits of the undisturbed one; "
-          f"{left} partial files left by kills within a save")  # fmt: skip
+    print(f"{killed} kills, {within_saves} of them within a save, {resumed} resumes, {whole_runs} runs to the end: all with the bits of "
+          f"the undisturbed one; {left} partial files left in the end")  # fmt: skip
 
 
 if __name__ == "__main__":
