@@ -1,5 +1,5 @@
-"""Kills penstock-train with SIGKILL at random moments, resumes it each time, and compares what comes out in the end with
-a run that nobody disturbed, bit by bit: kill.py FOLDER_OF_PROGRAMS [KILLS [SEED]]"""
+"""Kills penstock-train with SIGKILL at random moments, every second time as soon as it saves, resumes it each time, and compares
+what comes out in the end with a run that nobody disturbed, bit by bit: kill.py FOLDER_OF_PROGRAMS [KILLS [SEED]]"""
 
 import pathlib
 import random
@@ -9,6 +9,16 @@ import tempfile
 import time
 
 from training import state_of, training
+
+
+def is_within_save(folder, running):
+    return any(pathlib.Path(folder).glob(f"*.partial-{running.pid}*"))
+
+
+def wait_for_save(folder, running, seconds):
+    until = time.monotonic() + seconds
+    while running.poll() is None and time.monotonic() < until and not is_within_save(folder, running):
+        time.sleep(0.0005)
 
 
 def main(programs, kills=20, seed=1):
@@ -30,21 +40,24 @@ def main(programs, kills=20, seed=1):
             # The last run is left alone, so that it ends.
             moment = chance.uniform(0, seconds) if killed < int(kills) else 300
             running = run.start(checkpoint)
+            if killed % 2 == 1 and killed < int(kills):  # every second kill is for a save
+                wait_for_save(folder, running, 300)
+                moment = 0
             try:
                 _, errors = running.communicate(timeout=moment)
             except subprocess.TimeoutExpired:
                 running.kill()
                 running.communicate()
                 killed += 1
-                within_saves += bool(list(pathlib.Path(folder).glob("*.partial-*")))
+                within_saves += is_within_save(folder, running)
                 continue
             assert running.returncode == 0, f"after {killed} kills: {errors}"
             assert state_of(checkpoint) == expected, f"after {killed} kills: other bits than the undisturbed run"
             whole_runs += 1
             checkpoint.unlink()
         left = len(list(pathlib.Path(folder).glob("*.partial-*")))
-    print(f"{killed} kills, {within_saves} of them within a save, {resumed} resumes, {whole_runs} runs to the end: all with the bits of "
-          f"the undisturbed one; {left} partial files left in the end")  # fmt: skip
+    print(f"{killed} kills, {within_saves} of them within a save, {resumed} resumes, {whole_runs} runs to the end: all with the bits "
+          f"of the undisturbed one; {left} partial files left in the end")  # fmt: skip
 
 
 if __name__ == "__main__":
