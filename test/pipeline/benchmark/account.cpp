@@ -18,6 +18,7 @@ struct books {
   pp::stamps times{64, pp::way{}};
   pp::time_sum no_slot;
   pp::work_sum copy, gather;
+  pp::pauses paused;
   pp::reader_tuner readers{12, 32};
 
   books() {
@@ -31,9 +32,10 @@ struct books {
 void let_in(books& b, std::uint64_t block) {
   const auto now = pp::clock::now();
   b.times.open(block, now);
+  const pp::pauses::moment since = b.paused.of(now);
   b.slots.arrive(now);
   b.times.set(block, pp::way::has_slot, now);
-  b.no_slot.add(std::chrono::nanoseconds(1));
+  b.no_slot.add(b.paused.counted(since, now + std::chrono::nanoseconds(1)));
   b.times.set(block, pp::way::let_in, now);
   b.read.arrive(now);
 }
@@ -55,12 +57,12 @@ void read(books& b, std::uint64_t block) {
 /// The conductor copies it, gathers its rows and gives its slot back.
 void put_out(books& b, std::uint64_t block) {
   auto now = pp::clock::now();
-  b.copy.add(std::chrono::nanoseconds(1), 1 << 21, 1);
+  b.copy.add(b.paused.counted(now, now + std::chrono::nanoseconds(1)), 1 << 21, 1);
   b.times.set(block, b.times.of().arrived(), now);
   now = pp::clock::now();
   b.times.take_piece(block + 1, 512 * (block + 1), now);
   now = pp::clock::now();
-  b.gather.add(std::chrono::nanoseconds(1), 0, 1);
+  b.gather.add(b.paused.counted(now, now + std::chrono::nanoseconds(1)), 0, 1);
   b.times.set_piece(b.times.of().gathered(), now);
   b.hands.leave(now);
   b.slots.leave(now);
