@@ -1,5 +1,6 @@
 """What shows only in a process of its own: its end, Ctrl-C, what it imports."""
 
+import fcntl
 import gc
 import os
 import select
@@ -99,43 +100,59 @@ def test_ctrl_c_ends_a_loop(small):
 
 @pytest.fixture
 def waiting(tmp_path):
-    """A file whose rows lie outside it, in a pipe that nobody writes to: reading them waits."""
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    with h5py.File(tmp_path / "outside.h5", "w") as f:
-        f.create_dataset("label", shape=(1000,), dtype="i8", external=[(str(pipe), 0, 8000)])
-    return tmp_path / "outside.h5", pipe
+    """A file whose rows lie outside it, in one that cannot be opened until `let_go()`: reading them waits.
+
+    A lease holds the other file (fcntl(2), F_SETLEASE), which the kernel lets nobody have longer than /proc/sys/fs/lease-break-time
+    says (45 s).
+    """
+    outside = tmp_path / "outside.bin"
+    outside.write_bytes(bytes(8000))
+    with h5py.File(tmp_path / "inside.h5", "w") as f:
+        f.create_dataset("label", shape=(1000,), dtype="i8", external=[(str(outside), 0, 8000)])
+    before = signal.signal(signal.SIGIO, signal.SIG_IGN)  # what the kernel sends when somebody wants to open it
+    lease = os.open(outside, os.O_RDONLY)
+    fcntl.fcntl(lease, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+
+    def let_go():
+        fcntl.fcntl(lease, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+
+    yield tmp_path / "inside.h5", let_go
+    os.close(lease)
+    signal.signal(signal.SIGIO, before)
 
 
 def test_other_threads_run_while_one_waits_for_a_batch(waiting):
-    file, pipe = waiting
+    file, let_go = waiting
     process = start(
-        f"""
-        import os, threading
+        """
+        import threading
         turns = 0
         def work():
             global turns
             while turns < 1_000_000:
                 turns += 1
             print("worked", flush=True)
-            while True:  # readers find the pipe's end, and the wait is over
-                os.close(os.open({str(pipe)!r}, os.O_WRONLY))
         threading.Thread(target=work, daemon=True).start()
-        try:
-            next(loader.epoch(0))
-        except ps.DataError:
-            print("no rows", flush=True)
+        print(len(next(loader.epoch(0))), "rows", flush=True)
         """,
         file,
     )
-    assert finish(process) == (0, "worked\nno rows\n", "")
+    assert process.stdout.readline() == "worked\n"
+    let_go()
+    assert finish(process) == (0, "10 rows\n", "")
+
+
+def interrupt(process):
+    """Sends SIGINT until the process says something."""
+    while not select.select([process.stdout], [], [], 0.2)[0]:
+        process.send_signal(signal.SIGINT)
 
 
 def test_ctrl_c_ends_a_wait_for_a_batch(waiting):
-    file, pipe = waiting
+    file, let_go = waiting
     process = start(
-        f"""
-        import os, signal, threading
+        """
+        import signal
         def handler(number, frame):
             if frame.f_code.co_name == "_patiently":  # waits for a batch
                 raise KeyboardInterrupt
@@ -147,21 +164,15 @@ def test_ctrl_c_ends_a_wait_for_a_batch(waiting):
         except KeyboardInterrupt:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             print("interrupted", flush=True)
-        def write_nothing():  # readers find the pipe's end, and go on
-            while True:
-                os.close(os.open({str(pipe)!r}, os.O_WRONLY))
-        threading.Thread(target=write_nothing, daemon=True).start()
-        try:
-            next(loop)
-        except ps.DataError:
-            print("no rows", flush=True)
+        print(len(next(loop)), "rows", flush=True)
         """,
         file,
     )
     assert process.stdout.readline() == "ready\n"
-    while not select.select([process.stdout], [], [], 0.05)[0]:
-        process.send_signal(signal.SIGINT)
-    assert finish(process) == (0, "interrupted\nno rows\n", "")
+    interrupt(process)
+    assert process.stdout.readline() == "interrupted\n"
+    let_go()
+    assert finish(process) == (0, "10 rows\n", "")
 
 
 @pytest.mark.parametrize(
@@ -169,34 +180,29 @@ def test_ctrl_c_ends_a_wait_for_a_batch(waiting):
     ['ps.price(source, ps.Shuffled(seed=1), 10, classes="label")', 'ps.Loader(source, 10, order=ps.Balanced("label"), device="host")'],
 )
 def test_ctrl_c_ends_a_wait_for_a_price_or_a_loader(waiting, call):
-    file, pipe = waiting
+    file, let_go = waiting
     process = start(
         f"""
-        import os, signal, threading
+        import signal
         signal.signal(signal.SIGINT, signal.default_int_handler)
         def reads_classes():
             return {call}
-        print("ready", flush=True)
         try:
+            print("ready", flush=True)
             reads_classes()
         except KeyboardInterrupt:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             print("interrupted", flush=True)
-        def write_nothing():  # readers find the pipe's end, and the interpreter can end
-            while True:
-                os.close(os.open({str(pipe)!r}, os.O_WRONLY))
-        threading.Thread(target=write_nothing, daemon=True).start()
-        try:
-            reads_classes()
-        except ps.DataError:
-            print("no rows", flush=True)
+        reads_classes()
+        print("read", flush=True)
         """,
         file,
     )
     assert process.stdout.readline() == "ready\n"
-    while not select.select([process.stdout], [], [], 0.05)[0]:
-        process.send_signal(signal.SIGINT)
-    assert finish(process) == (0, "interrupted\nno rows\n", "")
+    interrupt(process)
+    assert process.stdout.readline() == "interrupted\n"
+    let_go()
+    assert finish(process) == (0, "read\n", "")
 
 
 def test_a_loader_that_comes_after_ctrl_c_is_closed(source):
