@@ -11,6 +11,7 @@ build_packages=(
 )
 # Programs that tests of the examples take; where they are not, these tests are skipped.
 test_packages=(gnuplot-nox hdf5-tools)
+libtorch_packages=(libtorch-dev)
 check_packages=(clang-format-16 clang-tidy-16)
 fuzz_packages=(clang-16 libclang-rt-16-dev)
 
