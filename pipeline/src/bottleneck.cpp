@@ -1,10 +1,14 @@
 #include "mean_workers.hpp"
+#include "rate_text.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 namespace penstock::pipeline {
 namespace {
@@ -14,7 +18,7 @@ constexpr double near_limit = 0.85;
 constexpr double much_rest = 0.4;  // of what readers take: neither reads nor decodes
 
 double per_second(std::uint64_t bytes, double seconds) {
-  return seconds > 0 ? static_cast<double>(bytes) / seconds / 1e9 : 0;
+  return seconds > 0 ? static_cast<double>(bytes) / seconds : 0;
 }
 
 const stage_report* find(const pipeline_report& r, const std::string& name) {
@@ -33,10 +37,10 @@ std::string at_work(const stage_report& stage) {
 std::string of_reading(const pipeline_report& r) {
   const stage_report& readers = *find(r, "read");
   const double rate = per_second(r.reading.stored_bytes, r.seconds);
-  if (!r.limits.storage_bytes_per_second) return fmt::format("reading: {:.2f} GB/s, {}", rate, at_work(readers));
-  const double limit = *r.limits.storage_bytes_per_second / 1e9;
+  if (!r.limits.storage_bytes_per_second) return fmt::format("reading: {}, {}", rate_text(rate), at_work(readers));
+  const double limit = *r.limits.storage_bytes_per_second;
   const std::string sentence =
-      fmt::format("reading: {:.2f} GB/s of the {:.2f} GB/s that the storage gives", rate, limit);
+      fmt::format("reading: {} of the {} that the storage gives", rate_text(rate), rate_text(limit));
   if (rate >= near_limit * limit) return sentence + "; more threads will not help";
   return fmt::format("{}, {}", sentence, at_work(readers));
 }
@@ -47,7 +51,7 @@ std::string of_decoding(const pipeline_report& r) {
   const stage_report& readers = *find(r, "read");
   const double stored = per_second(r.reading.stored_bytes, r.seconds);
   if (r.reading.decoded_bytes == 0)
-    return fmt::format("converting: {:.2f} GB/s of stored bytes, {}; more processors would help", stored,
+    return fmt::format("converting: {} of stored bytes, {}; more processors would help", rate_text(stored),
                        at_work(readers));
   const double accounted = r.reading.read_seconds + r.reading.decode_seconds + r.reading.library_seconds;
   const double rest = readers.busy_seconds > 0 ? 1 - accounted / readers.busy_seconds : 0;
@@ -57,16 +61,35 @@ std::string of_decoding(const pipeline_report& r) {
         "{:.0f} % of their time they wait for a chunk that another decodes, or copy rows out of one: smaller chunks of "
         "whole rows would help",
         100 * rest);
-  return fmt::format("decoding: {:.2f} GB/s of rows out of {:.2f} GB/s of stored bytes, {}; {}",
-                     per_second(r.reading.decoded_bytes, r.seconds), stored, at_work(readers), advice);
+  return fmt::format("decoding: {} of rows out of {} of stored bytes, {}; {}",
+                     rate_text(per_second(r.reading.decoded_bytes, r.seconds)), rate_text(stored), at_work(readers),
+                     advice);
 }
 
 std::string of_link(const pipeline_report& r) {
   const stage_report* copies = find(r, "copy");
   const double rate = copies ? per_second(copies->bytes, r.seconds) : 0;
-  if (!r.limits.link_bytes_per_second) return fmt::format("the link: {:.2f} GB/s are copied", rate);
-  return fmt::format("the link: {:.2f} GB/s of the {:.2f} GB/s that it carries", rate,
-                     *r.limits.link_bytes_per_second / 1e9);
+  if (!r.limits.link_bytes_per_second) return fmt::format("the link: {} are copied", rate_text(rate));
+  return fmt::format("the link: {} of the {} that it carries", rate_text(rate),
+                     rate_text(*r.limits.link_bytes_per_second));
+}
+
+/// What keeps rows from the consumer's stream on the device is not timed one by one: copies far from their limit are
+/// not it, where something else comes after them.
+std::string of_device(const pipeline_report& r) {
+  std::vector<std::string> others;
+  constexpr std::string_view issued = " (issued)";
+  for (const stage_report& stage : r.stages)
+    if (stage.name.ends_with(issued) && stage.name != "copy (issued)")
+      others.push_back(stage.name.substr(0, stage.name.size() - issued.size()));
+  const stage_report* copies = find(r, "copy");
+  const double limit = r.limits.link_bytes_per_second.value_or(0);
+  const double rate = copies ? per_second(copies->bytes, r.seconds) : 0;
+  if (others.empty() || (limit > 0 && rate >= near_limit * limit)) return of_link(r);
+  const std::string after = fmt::format("{}", fmt::join(others, ", "));
+  if (limit <= 0) return fmt::format("copies ({}), or what comes after them on the device: {}", rate_text(rate), after);
+  return fmt::format("what comes after the copies on the device: {}; the link carries {} of {}", after, rate_text(rate),
+                     rate_text(limit));
 }
 
 /// How much of the time a stage was at work, or of its limit it came to; nothing where neither is known.
@@ -89,7 +112,7 @@ std::optional<double> use_of(const pipeline_report& r, const std::string& name) 
 bool link_is_the_limit(const pipeline_report& r, const std::string& worst) {
   const double link = use_of(r, "copy").value_or(0);
   const double storage = r.limits.storage_bytes_per_second.value_or(0);
-  const double reading = storage > 0 ? per_second(r.reading.stored_bytes, r.seconds) * 1e9 / storage : 0;
+  const double reading = storage > 0 ? per_second(r.reading.stored_bytes, r.seconds) / storage : 0;
   return worst != "consumer" && link >= near_limit && link >= reading;
 }
 
@@ -111,8 +134,9 @@ std::string of_stage(const pipeline_report& r, const std::string& name) {
   if (name == "order") return "the order of blocks: one takes longer than those after it";
   const stage_report* stage = find(r, name);
   if (!stage) return name;
-  if (stage->workers == 1 && stage->bytes == 0) return fmt::format("{}: on the device's thread", name);
-  std::string sentence = fmt::format("{}: {:.2f} GB/s, {}", name, per_second(stage->bytes, r.seconds), at_work(*stage));
+  if (stage->bytes == 0) return fmt::format("{}: {}", name, at_work(*stage));
+  std::string sentence =
+      fmt::format("{}: {}, {}", name, rate_text(per_second(stage->bytes, r.seconds)), at_work(*stage));
   const stage_report& readers = *find(r, "read");
   if (stage->workers < readers.workers && stage->mean_at_work > near_limit * mean_workers(*stage))
     sentence += "; a higher concurrency would help";
@@ -127,7 +151,7 @@ std::string bottleneck_of(const pipeline_report& r) {
   if (waited + stalled < small_share)
     return fmt::format("the consumer: batches were ready {:.1f} % of the time", 100 * (1 - waited - stalled));
   if (stalled > waited)
-    return fmt::format("{}; the consumer's stream waited {:.0f} % of the time on the device", of_link(r),
+    return fmt::format("{}; the consumer's stream waited {:.0f} % of the time on the device", of_device(r),
                        100 * std::min(stalled, 1.0));
   std::map<std::string, double> by_stage{{"handing over", 0}};  // where nothing was charged
   for (const time_charge& wait : r.consumer_waits) by_stage[wait.stage] += wait.seconds;

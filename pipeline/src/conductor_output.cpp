@@ -184,6 +184,7 @@ clock::time_point conductor::gather(const piece& p, clock::time_point start) {
   const gpu::range profiled("gather");
   if (!host_ && on_.sizes.image_bytes) images_filled_.hold(work_, p.blocks_needed);
   const gpu::permutation draw = on_.rows.draw(p.epoch, p.window);
+  std::uint64_t bytes = 0;
   const auto work = [&] {
     for (std::size_t c = 0; c < on_.fields.conversions.size(); ++c) {
       if (on_.sizes.straight[c]) continue;
@@ -203,6 +204,7 @@ clock::time_point conductor::gather(const piece& p, clock::time_point start) {
       const gpu::gather_target target{on_.rings[how.to].base(), to.in_ring ? on_.sizes.ring_rows : p.rows, to.element};
       gather_rows_(source, target, from.elements, draw, p.first - p.window_first, to.in_ring ? p.ring_first : 0, p.rows,
                    how.arithmetic);
+      bytes += p.rows * to.row_bytes();
     }
   };
   if (host_)
@@ -210,7 +212,7 @@ clock::time_point conductor::gather(const piece& p, clock::time_point start) {
   else
     work();
   const auto end = clock::now();
-  count_.gather.add(count_.paused.counted(start, end), 0,
+  count_.gather.add(count_.paused.counted(start, end), bytes,
                     p.blocks_done > p.first_block ? p.blocks_done - p.first_block : 0);
   note(trace_log::track::device, "gather", start, end, p.first_block, p.rows, p.epoch);
   return end;
@@ -239,7 +241,9 @@ clock::time_point conductor::transform(const piece& p, clock::time_point start) 
                                          rows_drawn(on_.rows, p.epoch, p.first, p.rows), std::current_exception()));
     }
     const auto end = clock::now();
-    count_.device_transforms[t].add(count_.paused.counted(start, end), 0,
+    std::uint64_t bytes = 0;
+    for (const std::size_t field : step.outputs) bytes += p.rows * on_.fields.device[field].row_bytes();
+    count_.device_transforms[t].add(count_.paused.counted(start, end), bytes,
                                     p.blocks_done > p.first_block ? p.blocks_done - p.first_block : 0);
     current_->times.set_piece(current_->times.of().transformed(t), end);
     note(trace_log::track::device, step.name.c_str(), start, end, p.first_block, p.rows, p.epoch);

@@ -19,7 +19,7 @@ std::string slots_as_asked_for(std::size_t asked, std::size_t slots) {
 }
 
 std::string readers_of(const transport_task& task, const geometry& g) {
-  if (task.wish.threads) return fmt::format("{} readers: as asked for", g.threads);
+  if (task.wish.threads) return fmt::format("{} {}: as asked for", g.threads, g.threads == 1 ? "reader" : "readers");
   if (g.most_threads == 1) return why_one_reader(g);
   return fmt::format("{} readers of at most {}, on {} processors{}: {}tried while running", g.threads, g.most_threads,
                      task.processors, task.decodes ? ", which decode" : "",

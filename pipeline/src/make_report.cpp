@@ -1,5 +1,7 @@
 #include "make_report.hpp"
 
+#include "rate_text.hpp"
+
 #include <penstock/gpu/error.hpp>
 
 #include <fmt/format.h>
@@ -65,6 +67,17 @@ std::vector<stage_report> stages_of(const ground& on, const statistics& count, c
     stages.push_back(of_flow(on.fields.host_transforms[t - 1].name, count.flow[t], now));
     stages.back().waits = {{before, sums.starved_seconds, before}, {"a processor", sums.held_up_seconds, "processors"}};
   }
+  if (on.sizes.needs_only_reading) return stages;
+
+  // One thread copies, gathers and lets device transforms work: what it waits for, they all wait for.
+  stage_report hands = of_flow("device thread", count.hands, now);
+  const double seconds = count.hands.read(now).seconds;
+  hands.waits = {{"blocks", count.idle[0].seconds(), "read"},
+                 {"free rows", count.idle[1].seconds(), "consumer"},
+                 {"copies", count.idle[2].seconds(), "copy"}};
+  for (const time_charge& wait : hands.waits) hands.busy_seconds -= wait.seconds;
+  hands.busy_seconds = std::max(0.0, hands.busy_seconds + seconds);
+  hands.mean_at_work = share(hands.busy_seconds, seconds);
   const bool cuda = on.device().is_cuda();
   const auto add = [&](std::string name, const work_sum& sum) {
     stage_report stage;
@@ -72,24 +85,17 @@ std::vector<stage_report> stages_of(const ground& on, const statistics& count, c
     stage.blocks = sum.blocks;
     stage.bytes = sum.bytes;
     stage.busy_seconds = sum.busy.seconds();
+    stage.waits = hands.waits;
+    stage.waits.push_back(
+        {"what else its thread does", std::max(0.0, hands.busy_seconds - stage.busy_seconds), "device thread"});
     stage.workers = 1;
-    stage.mean_at_work = share(stage.busy_seconds, count.hands.read(now).seconds);
+    stage.mean_at_work = share(stage.busy_seconds, seconds);
     stages.push_back(std::move(stage));
   };
   if (cuda) add("copy (issued)", count.copy);
   if (gathers(on)) add(cuda ? "gather (issued)" : "gather", count.gather);
   for (std::size_t t = 0; t < count.device_transforms.size(); ++t)
     add(on.fields.device_transforms[t].name + (cuda ? " (issued)" : ""), count.device_transforms[t]);
-  if (on.sizes.needs_only_reading) return stages;
-
-  stage_report hands = of_flow("device thread", count.hands, now);
-  const stage_account::figures sums = count.hands.read(now);
-  hands.waits = {{"blocks", count.idle[0].seconds(), "read"},
-                 {"free rows", count.idle[1].seconds(), "consumer"},
-                 {"copies", count.idle[2].seconds(), "copy"}};
-  for (const time_charge& wait : hands.waits) hands.busy_seconds -= wait.seconds;
-  hands.busy_seconds = std::max(0.0, hands.busy_seconds + sums.seconds);
-  hands.mean_at_work = share(hands.busy_seconds, sums.seconds);
   stages.push_back(std::move(hands));
   return stages;
 }
@@ -182,15 +188,15 @@ readers_report readers_of(const ground& on, const statistics& count, std::size_t
 }
 
 std::string describe(const readers_report& r, const geometry& sizes) {
-  if (r.as_asked_for) return fmt::format("{} readers: as asked for", r.now);
+  if (r.as_asked_for) return fmt::format("{} {}: as asked for", r.now, r.now == 1 ? "reader" : "readers");
   if (r.most == 1) return why_one_reader(sizes);
   std::string text = fmt::format("{} readers, of at most {}: ", r.now, r.most);
   if (sizes.readers_cut_short) text += "the host budget has no room for more; ";
   if (r.measured.empty()) return text + "reading did not hold the run up for long, so that no other number was tried";
   text += fmt::format("began with {}; while reading held the run up, ", r.first);
   for (std::size_t i = 0; i < r.measured.size(); ++i)
-    text += fmt::format("{}{} read {:.2f} GB/s", i ? ", " : "", r.measured[i].readers,
-                        r.measured[i].bytes_per_second / 1e9);
+    text +=
+        fmt::format("{}{} read {}", i ? ", " : "", r.measured[i].readers, rate_text(r.measured[i].bytes_per_second));
   return text;
 }
 

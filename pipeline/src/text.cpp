@@ -56,8 +56,10 @@ std::string to_text(const pipeline_report& r) {
   line("  {:<24}{:>9}{:>11}{:>8}{:>9}{:>9}{:>14}{:>10}", "stage", "blocks", "bytes", "GB/s", "busy s", "at work",
        "queue, most", "idle s");
   for (const stage_report& s : r.stages)
-    line("  {:<24}{:>9}{:>11}{:>8.2f}{:>9.3f}{:>9}{:>14}{:>10.3f}{}", s.name, s.blocks, format_bytes(s.bytes),
-         s.bytes_per_second / 1e9, s.busy_seconds, fmt::format("{:.1f}/{:.3g}", s.mean_at_work, mean_workers(s)),
+    line("  {:<24}{:>9}{:>11}{:>8}{:>9.3f}{:>9}{:>14}{:>10.3f}{}", s.name, s.blocks,
+         s.bytes == 0 ? "-" : format_bytes(s.bytes),
+         s.bytes == 0 ? "-" : fmt::format("{:.2f}", s.bytes_per_second / 1e9), s.busy_seconds,
+         fmt::format("{:.1f}/{:.3g}", s.mean_at_work, mean_workers(s)),
          fmt::format("{:.1f}, {}", s.mean_queue, s.most_queue), s.wait_seconds,
          s.waited_for.empty() ? "" : "  for " + s.waited_for);
   line("  files: {} read, {:.2f} GB/s{}; {:.3f} s reading, {:.3f} s decoding, {:.3f} s in libhdf5",

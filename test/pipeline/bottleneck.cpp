@@ -54,6 +54,31 @@ BOOST_AUTO_TEST_CASE(the_bottleneck_is_one_sentence_beside_what_the_machine_give
              "the device");
 }
 
+BOOST_AUTO_TEST_CASE(
+    the_link_is_blamed_for_what_a_stream_waits_only_where_it_is_near_its_limit_or_nothing_else_is_there) {
+  pp::pipeline_report r;
+  r.seconds = 10;
+  r.device_stall.seconds = 9;
+  r.stages.push_back({.name = "copy (issued)", .blocks = 1, .bytes = 5'000'000'000, .workers = 1});
+  BOOST_TEST(bottleneck_of(r) ==
+             "the link: 0.50 GB/s are copied; the consumer's stream waited 90 % of the time on the device");
+  r.stages.push_back({.name = "gather (issued)", .blocks = 1, .bytes = 5'000'000'000, .workers = 1});
+  r.stages.push_back({.name = "augment (issued)", .blocks = 1, .bytes = 5'000'000'000, .workers = 1});
+  BOOST_TEST(bottleneck_of(r) ==
+             "copies (0.50 GB/s), or what comes after them on the device: gather, augment; the consumer's stream "
+             "waited 90 % of the time on the device");
+  r.limits.link_bytes_per_second = 51e9;
+  BOOST_TEST(bottleneck_of(r) ==
+             "what comes after the copies on the device: gather, augment; the link carries 0.50 GB/s of 51.00 GB/s; "
+             "the consumer's stream waited 90 % of the time on the device");
+  r.stages.front().bytes = 31'000'000;
+  BOOST_TEST(bottleneck_of(r).find("carries 3.1 MB/s of 51.00 GB/s") != std::string::npos, bottleneck_of(r));
+  r.stages.front().bytes = 460'000'000'000;
+  BOOST_TEST(bottleneck_of(r) ==
+             "the link: 46.00 GB/s of the 51.00 GB/s that it carries; the consumer's stream waited 90 % of the time on "
+             "the device");
+}
+
 namespace {
 
 /// Lines of pipeline/measured/h100-chunked.json: rates of link and storage there, the run's seconds and rate, waits by

@@ -298,6 +298,39 @@ BOOST_DATA_TEST_CASE(a_pause_of_the_consumer_is_no_time_of_the_report, every_dev
   BOOST_TEST(pipeline.report().seconds <= at_work * 1.05 + 0.05);  // the end of a run is its time
 }
 
+// One thread gathers and lets device transforms work: each of them has its bytes, and waits for what that thread waits
+// for, or while it does the other.
+BOOST_AUTO_TEST_CASE(what_the_device_thread_does_is_told_by_stage_with_bytes_and_waits) {
+  const small_file file(3000, 64);
+  const auto sleep = [](const pp::block& block) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    gpu::fill(block.stream(), block.output<std::int32_t>("mark"), 1, block.rows() * 4);
+  };
+  auto pipeline = (pp::read(file.all(), pp::shuffled{.seed = 1}) |
+                   pp::transform_device({.name = "slow", .outputs = {{"mark", penstock::type::int32, {}}}}, sleep) |
+                   pp::batched({.rows = 100}))
+                      .build(gpu::device::host(), small);
+  penstock::test::consume(pipeline, 0, 2);
+  const pp::pipeline_report report = pipeline.report();
+  BOOST_TEST_INFO(to_text(report));
+  const auto stage = [&](std::string_view name) {
+    return *std::ranges::find(report.stages, name, &pp::stage_report::name);
+  };
+  const pp::stage_report gather = stage("gather"), slow = stage("slow"), thread = stage("device thread");
+  constexpr std::uint64_t row = 33 * 4 + 12 * 4 + 4;
+  BOOST_TEST(gather.bytes == 6000 * (row + 8));  // with the numbers that a transform may ask for
+  BOOST_TEST(slow.bytes == 6000 * (row + 4));    // all fields, as it leaves them
+  BOOST_TEST(thread.bytes == 0u);
+  BOOST_TEST(slow.busy_seconds > gather.busy_seconds);
+  for (const auto& one : {gather, slow}) {
+    BOOST_TEST_INFO(one.name);
+    BOOST_TEST(one.busy_seconds + one.wait_seconds == thread.busy_seconds + thread.wait_seconds,
+               boost::test_tools::tolerance(1e-3));
+    BOOST_TEST(one.waits.size() == thread.waits.size() + 1);
+  }
+  BOOST_TEST(gather.waits.back().seconds >= slow.busy_seconds);
+}
+
 BOOST_AUTO_TEST_CASE(a_wait_before_the_first_block_is_in_the_line_is_no_wait_for_a_slot) {
   const small_file file(200, 64);
   auto pipeline = (pp::read(file.plain()) | pp::batched({.rows = 100})).build(gpu::device::host(), small);

@@ -28,6 +28,7 @@ struct time_charge {
 struct stage_report {
   std::string name{};
   std::uint64_t blocks = 0;
+  /// That it put out (a transform: all fields); 0 of the device thread, whose work has stages of its own.
   std::uint64_t bytes = 0;
   double bytes_per_second = 0;  ///< over `seconds` of the report; bytes read ahead count
   double busy_seconds = 0;
@@ -36,7 +37,7 @@ struct stage_report {
   std::vector<time_charge> waits{};  ///< all of it
   std::size_t workers = 0;           ///< blocks that it can work on at once
   double mean_at_work = 0;           ///< blocks that it worked on at once
-  double mean_queue = 0;             ///< blocks that waited in front of it
+  double mean_queue = 0;  ///< blocks that waited in front of it; where the device thread does it, see that one
   std::uint64_t most_queue = 0;
 };
 
