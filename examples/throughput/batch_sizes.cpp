@@ -31,7 +31,13 @@ std::vector<std::size_t> parse_batch_sizes(std::string_view text) {
     if (first > last)
       throw std::invalid_argument(
           fmt::format("--batch-rows: the range {} is empty; the smaller number comes first", item));
-    for (std::size_t size = first; size <= last; size *= 2) sizes.push_back(size);
+    std::size_t size = first;
+    for (; size < last; size *= 2) sizes.push_back(size);
+    if (size != last)
+      throw std::invalid_argument(
+          fmt::format("--batch-rows: {} doubled again and again does not come to {}: end the range {} at {} or {}",
+                      first, last, item, size / 2, size));
+    sizes.push_back(last);
     if (comma == text.npos) break;
     text.remove_prefix(comma + 1);
   }

@@ -103,7 +103,8 @@ void add_timing_options(CLI::App& app, options& o) {
       "--pread", o.pread,
       "On the host: put plain positioned reads of a batch, or 1 MiB, on all processors beside it, each summing up "
       "what it read");
-  app.add_flag("--report", o.report, "Show after each figure what the stages did and waited for");
+  app.add_flag("--report", o.report,
+               "Show after each figure what the stages did and waited for, in the epoch that warms up too");
   app.add_option(
       "--mixing", o.labels,
       "Show before the figures what each order costs, and how well its batches mix the classes in this dataset "
@@ -131,6 +132,17 @@ penstock::pipeline::order_options order_of(const std::string& name, const option
   return penstock::pipeline::sequential{};
 }
 
+/// Options that would have no effect are mistakes.
+void check_orders(const options& o) {
+  for (std::size_t n = 0; n < o.orders.size(); ++n)
+    if (std::find(o.orders.begin(), o.orders.begin() + static_cast<std::ptrdiff_t>(n), o.orders[n]) !=
+        o.orders.begin() + static_cast<std::ptrdiff_t>(n))
+      throw std::invalid_argument(fmt::format("--order names {} twice", o.orders[n]));
+  const bool shuffles = std::ranges::count(o.orders, "shuffled") > 0;
+  if (!shuffles && (o.shuffled.run_rows != 0 || o.shuffled.pool_rows != 0))
+    throw std::invalid_argument("--run-rows and --pool-rows are of --order shuffled");
+}
+
 void check_outputs(const options& o) {
   std::vector<std::filesystem::path> inputs;
   for (const auto& where : penstock::io::datasets(o.file, o.datasets.front())) inputs.push_back(where.file);
@@ -153,6 +165,7 @@ std::vector<task> checked_tasks(const options& o, const std::vector<std::size_t>
     throw std::invalid_argument(
         "--baseline, --pread and --resident are of one dataset as it is stored: measure without --with, --as, --scale "
         "and --shift");
+  check_orders(o);
   std::vector<task> tasks;
   for (const auto& dataset : o.datasets) {
     request.dataset = dataset;

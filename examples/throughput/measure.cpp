@@ -101,6 +101,16 @@ consumer_memory::consumer_memory(const gpu::memory& memory)
     : total(reinterpret_cast<std::uint64_t*>(memory.at(gpu::memory_kind::device, sum_item).data())),
       result(reinterpret_cast<std::uint64_t*>(memory.at(gpu::memory_kind::pinned, sum_item).data())) {}
 
+namespace {
+
+double median_of(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+}  // namespace
+
 figure time_epochs(const timing& how, std::uint64_t rows, std::size_t row_bytes,
                    const std::function<pass(std::uint64_t epochs)>& run) {
   const pass warm_up = run(1);
@@ -113,20 +123,23 @@ figure time_epochs(const timing& how, std::uint64_t rows, std::size_t row_bytes,
       throw std::runtime_error("two epochs of the same rows differ in their checksum");
     rates.push_back(static_cast<double>(rows * epochs) / timed.seconds);
   }
-  std::ranges::sort(rates);
-  const std::size_t middle = rates.size() / 2;
   const double bytes = static_cast<double>(row_bytes);
   figure timed;
-  timed.rows_per_second = rates.size() % 2 == 1 ? rates[middle] : (rates[middle - 1] + rates[middle]) / 2;
+  timed.rows_per_second = median_of(rates);
   timed.bytes_per_second = timed.rows_per_second * bytes;
-  timed.least_bytes_per_second = rates.front() * bytes;
-  timed.most_bytes_per_second = rates.back() * bytes;
+  timed.least_bytes_per_second = std::ranges::min(rates) * bytes;
+  timed.most_bytes_per_second = std::ranges::max(rates) * bytes;
   timed.checksum = warm_up.checksum;
   return timed;
 }
 
 std::size_t check(const stream_request& request, std::size_t largest_batch) {
   const auto opened = open_rows(request, largest_batch);
+  const auto fractional = [](double value) { return value != std::floor(value); };
+  const pl::field_options& values = request.values;
+  if (!penstock::is_floating(opened.fields().front().element) && (fractional(values.scale) || fractional(values.shift)))
+    throw std::invalid_argument(fmt::format("the scaled values of {} would be cut to {}, its type: add --as float32",
+                                            request.dataset, penstock::name_of(opened.fields().front().element)));
   opened.plan(request.device, request.budget, consumer_items());
   return stored_row_bytes(request);
 }
@@ -142,6 +155,7 @@ figure measure_pipeline(const stream_request& request, std::size_t batch_rows, c
   const gpu::stream stream(request.device);
   auto pipeline = std::move(opened).build(plan, memory);
   std::uint64_t next_epoch = 0;
+  std::vector<double> first_batches;  // seconds
   const auto run = [&](std::uint64_t epochs) {
     const auto start = std::chrono::steady_clock::now();
     gpu::fill(stream, sum.total, 0, sizeof(*sum.total));
@@ -153,10 +167,13 @@ figure measure_pipeline(const stream_request& request, std::size_t batch_rows, c
     }
     gpu::copy(stream, sum.result, sum.total, sizeof(*sum.total));
     stream.synchronize();
+    const auto end = std::chrono::steady_clock::now();
     next_epoch += epochs;
-    return pass{std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), *sum.result};
+    first_batches.push_back(pipeline.report().first_batch_seconds);
+    return pass{std::chrono::duration<double>(end - start).count(), *sum.result};
   };
   figure timed = time_epochs(how, pipeline.rows(), stored_row_bytes(request), run);
+  first_batches.erase(first_batches.begin());  // the one that warms up
   const pl::pipeline_report report = pipeline.report();
   const double share = timed.bytes_per_second / std::max(1.0, static_cast<double>(report.bytes));
   timed.stored_bytes_per_second = static_cast<double>(report.reading.stored_bytes) * share;
@@ -170,7 +187,7 @@ figure measure_pipeline(const stream_request& request, std::size_t batch_rows, c
   timed.batch_rows = batch_rows;
   timed.device_bytes = memory->bytes(gpu::memory_kind::device);
   timed.pinned_bytes = memory->bytes(gpu::memory_kind::pinned);
-  timed.first_batch_seconds = report.first_batch_seconds;
+  timed.first_batch_seconds = median_of(std::move(first_batches));
   timed.report = report;
   timed.calibrated = request.calibrated;
   if (!request.trace.empty()) timed.dropped_spans = pipeline.write_trace(request.trace);

@@ -55,9 +55,10 @@ struct figure {
   bool whole = true;             ///< every row of the dataset is in the checksum, once
   std::size_t device_bytes = 0;  ///< allocated, all of it before the first epoch
   std::size_t pinned_bytes = 0;
-  double first_batch_seconds = 0;  ///< from asking for the last repetition's epochs; Penstock only, as what follows
-  penstock::pipeline::pipeline_report report;
-  std::uint64_t dropped_spans = 0;  ///< of the trace
+  double first_batch_seconds =
+      0;  ///< from asking for epochs, the median of the repetitions; Penstock's, as what follows
+  penstock::pipeline::pipeline_report report;  ///< of all epochs, the one that warms up too
+  std::uint64_t dropped_spans = 0;             ///< of the trace
   std::optional<penstock::pipeline::calibration> calibrated{};
   std::optional<penstock::pipeline::order_price> price{};  ///< of the order, where it was asked for
   penstock::pipeline::field_options values{};              ///< the request's, as are others

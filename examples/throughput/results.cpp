@@ -113,6 +113,7 @@ nlohmann::json to_json(const results& all) {
   nlohmann::json json{{"device", all.device}, {"runs", nlohmann::json::array()}};
   if (all.limits) {
     json["storage_gb_per_s"] = all.limits->storage_bytes_per_second / 1e9;
+    json["link_gb_per_s"] = nullptr;  // the host has none
     if (all.limits->link_bytes_per_second) json["link_gb_per_s"] = *all.limits->link_bytes_per_second / 1e9;
   }
   const machine_limits limits = all.limits.value_or(machine_limits{});

@@ -50,7 +50,8 @@ void add(const json& saved, results& all) {
   if (all.device.empty()) all.device = device;
   if (!all.limits && saved.contains("storage_gb_per_s")) {
     all.limits = machine_limits{.storage_bytes_per_second = rate_of(saved, "storage_gb_per_s")};
-    if (saved.contains("link_gb_per_s")) all.limits->link_bytes_per_second = rate_of(saved, "link_gb_per_s");
+    if (saved.contains("link_gb_per_s") && !saved.at("link_gb_per_s").is_null())
+      all.limits->link_bytes_per_second = rate_of(saved, "link_gb_per_s");
   }
   for (const std::string kind : {"runs", "baseline", "resident", "pread"}) {
     if (!saved.contains(kind)) continue;

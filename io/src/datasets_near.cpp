@@ -29,9 +29,10 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-/// The few names most like `path`; all of them where there are few.
-std::vector<std::string> near_matches(std::vector<std::string> names, std::string_view path) {
+/// The few names most like `path`, joined; "among others" where there are more.
+std::string near_matches(std::vector<std::string> names, std::string_view path) {
   constexpr std::size_t most = 5, compared = 10000;
+  const char* const others = names.size() > most ? ", among others" : "";
   if (names.size() > compared) names.resize(compared);
   std::vector<std::pair<std::size_t, std::string>> ranked;
   for (auto& name : names) {
@@ -42,7 +43,7 @@ std::vector<std::string> near_matches(std::vector<std::string> names, std::strin
   if (ranked.size() > most) ranked.resize(most);
   std::vector<std::string> nearest;
   for (auto& r : ranked) nearest.push_back(std::move(r.second));
-  return nearest;
+  return fmt::format("{}{}", fmt::join(nearest, ", "), others);
 }
 
 std::vector<std::string> datasets_below(hid_t file, const std::string& top) {
@@ -64,10 +65,11 @@ std::vector<std::string> datasets_of_group(hid_t file, std::string path) {
 }  // namespace
 
 std::string datasets_near(hid_t file, std::string_view path) {
-  auto inside = near_matches(datasets_of_group(file, std::string(path)), path);
-  if (!inside.empty()) return fmt::format("; in it {} {}", inside.size() == 1 ? "is" : "are", fmt::join(inside, ", "));
-  const auto near = near_matches(datasets_below(file, ""), path);
-  return near.empty() ? "; the file holds no dataset" : fmt::format("; there are {}", fmt::join(near, ", "));
+  const auto inside = datasets_of_group(file, std::string(path));
+  if (!inside.empty())
+    return fmt::format("; in it {} {}", inside.size() == 1 ? "is" : "are", near_matches(inside, path));
+  const auto near = datasets_below(file, "");
+  return near.empty() ? "; the file holds no dataset" : fmt::format("; there are {}", near_matches(near, path));
 }
 
 }  // namespace penstock::io

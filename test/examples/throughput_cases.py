@@ -65,7 +65,7 @@ class throughput(program_case):
             "bottleneck", "choices", "consumer_waited_s", "consumer_waits", "device_bytes_peak", "pinned_bytes_peak", "checksum"
         })  # fmt: skip
         self.assertGreater(results["storage_gb_per_s"], 0)
-        self.assertNotIn("link_gb_per_s", results)  # the host has none
+        self.assertIsNone(results["link_gb_per_s"])  # the host has none
         self.assertLessEqual(run["gb_per_s_min"], run["gb_per_s"])
         self.assertLessEqual(run["gb_per_s"], run["gb_per_s_max"])
         self.assertGreater(run["first_batch_ms"], 0)
@@ -376,6 +376,11 @@ class throughput(program_case):
         same = self.folder / "same"
         self.assert_one_line(run(path, "--dataset", "/x", "--json", same, "--csv", same, expect=2), "--csv", "--json")
         self.assert_one_line(run(path, "--dataset", "/x", "--batch-rows", "64,50:4", expect=2), "50:4 is empty")
+        self.assert_one_line(run(path, "--dataset", "/x", "--batch-rows", "32:100", expect=2), "32:100", "at 64 or 128")
+        self.assert_one_line(run(path, "--dataset", "/x", "--order", "random,random", expect=2), "random twice")
+        for option in "--run-rows", "--pool-rows":
+            self.assert_one_line(run(path, "--dataset", "/x", option, 10, expect=2), option, "--order shuffled")
+        self.assert_one_line(run(path, "--dataset", "/label", "--scale", 0.5, expect=2), "/label", "cut to", "--as float32")
         large = self.make_rows(rows=2000, name="large.h5")  # 500 KiB, and a ring of two batches and more
         arguments = ["--dataset", "/x", "--batch-rows", "10,1000", "--resident", "--device-memory", "1100KiB"]
         self.assertIn("resident: rows", run(large, *arguments, expect=1).stderr)
