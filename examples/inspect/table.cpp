@@ -50,13 +50,14 @@ std::string ratio_text(const io::dataset_info& d) {
 }
 
 line line_of(const io::dataset_info& d) {
+  const bool opened = d.type_text != "unreadable";
   return {printable(d.path),
           d.shape.empty() ? "-" : fmt::format("{}", fmt::join(d.shape, " x ")),
           printable(d.type_text),
-          std::string(name_of(d.layout)),
+          opened ? std::string(name_of(d.layout)) : "-",
           d.chunk_shape.empty() ? "-" : fmt::format("{}", fmt::join(d.chunk_shape, " x ")),
           filters_text(d),
-          penstock::format_bytes(d.stored_bytes),
+          opened ? penstock::format_bytes(d.stored_bytes) : "-",
           ratio_text(d),
           cost_of_row(d) ? fmt::format("{:.3g}", *cost_of_row(d)) : "-",
           d.unreadable.empty() ? fmt::format("{}: {}", name_of(d.access), d.reason)

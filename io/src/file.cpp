@@ -17,10 +17,10 @@ std::string absolute(std::string_view path) {
   return path.starts_with('/') ? std::string(path) : "/" + std::string(path);
 }
 
-dataset_info damaged_dataset(const std::string& path, const std::string& sentence) {
+dataset_info unreadable_dataset(const std::string& path, const std::string& sentence) {
   dataset_info info;
   info.path = path;
-  info.type_text = "damaged";
+  info.type_text = "unreadable";
   info.unreadable = info.reason = sentence;
   return info;
 }
@@ -66,11 +66,11 @@ std::vector<dataset_info> file::datasets() const {
     try {
       all.push_back(impl_->describe(path));
     } catch (const failure& e) {
-      all.push_back(damaged_dataset(path, e.what()));
+      all.push_back(unreadable_dataset(path, e.what()));
     }
   };
   const auto damaged = [&](const std::string& path, const std::string& sentence) {
-    all.push_back(damaged_dataset(path, sentence));
+    all.push_back(unreadable_dataset(path, sentence));
   };
   with_context(impl_->context(), [&] { walk_datasets(impl_->id.native(), "", add, damaged); });
   return all;

@@ -1,5 +1,7 @@
 #include "library.hpp"
 
+#include <fmt/format.h>
+
 #include <string_view>
 
 namespace penstock::io {
@@ -34,6 +36,18 @@ std::string library_messages() {
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, append, &text);
   H5Eclear2(H5E_DEFAULT);
   return text;
+}
+
+std::string why_not_opened(const std::string& messages) {
+  const auto last = messages.substr(messages.rfind('\n') + 1);
+  if (!last.starts_with("bad version number"))
+    return fmt::format("it cannot be opened ({}); check the file with h5dump -H", last);
+  unsigned major = 0, minor = 0, release = 0;
+  H5get_libversion(&major, &minor, &release);
+  return fmt::format(
+      "it cannot be opened by HDF5 {}.{}.{} ({}): a newer one wrote it, or its header is damaged; write it for older ones, in h5py with "
+      "libver=(\"earliest\", \"v110\")",
+      major, minor, release, last);
 }
 
 library_cause library_cause_of_failure() {

@@ -29,6 +29,9 @@ class library_guard {
 /// The messages on libhdf5's error stack, outermost first, one a line; empties the stack. Needs the guard.
 std::string library_messages();
 
+/// Why an object was not opened, in a sentence, of such messages. Needs the guard.
+std::string why_not_opened(const std::string& messages);
+
 /// What libhdf5's error stack, which stays, lays a failure to. Needs the guard.
 enum class library_cause : std::uint8_t {
   memory,    ///< it could not allocate

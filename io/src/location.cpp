@@ -30,15 +30,18 @@ std::vector<std::string> matching_files(const std::string& pattern) {
   return paths;
 }
 
-/// A dataset of exactly this name, or a member of a compound.
+/// A dataset of exactly this name, or a member of a compound. Throws error where there is the compound, and no such
+/// member.
 bool is_there(const file& source, const std::string& path) {
   if (source.contains(path)) return true;
-  if (!path.ends_with(']')) return false;
+  const auto bracket = path.ends_with(']') ? path.rfind('[') : std::string::npos;
+  if (bracket == std::string::npos || bracket == 0 || !source.contains(path.substr(0, bracket))) return false;
   try {
     source.describe(path);
     return true;
   } catch (const error&) {
-    return false;
+    if (source.describe(path.substr(0, bracket)).type_text.starts_with("compound")) throw;
+    return false;  // a pattern
   }
 }
 

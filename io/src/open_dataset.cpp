@@ -9,12 +9,9 @@ dataset_id open_exactly(hid_t file, const std::string& path) {
   const object_id object(H5Oopen(file, path.c_str(), H5P_DEFAULT));
   if (!object) {
     const auto messages = library_messages();
-    const auto last = messages.substr(messages.rfind('\n') + 1);
     const bool missing =
         messages.find("doesn't exist") != std::string::npos || messages.find("object not found") != std::string::npos;
-    throw failure(missing ? "there is no such dataset in the file"
-                          : fmt::format("it cannot be opened ({}); check the file with h5dump -H", last),
-                  0, messages);
+    throw failure(missing ? "there is no such dataset in the file" : why_not_opened(messages), 0, messages);
   }
   if (H5Iget_type(object.native()) == H5I_GROUP) throw failure("it is a group, no dataset");
   dataset_id dataset(H5Dopen2(file, path.c_str(), H5P_DEFAULT));

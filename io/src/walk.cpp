@@ -35,10 +35,7 @@ struct walker {
   const std::function<void(const std::string&, const std::string&)>& damaged;
   std::set<object_key> seen;
 
-  void fail(const std::string& path) {
-    const auto messages = library_messages();
-    damaged(path.empty() ? "/" : path, "it cannot be opened (" + messages.substr(messages.rfind('\n') + 1) + ")");
-  }
+  void fail(const std::string& path) { damaged(path.empty() ? "/" : path, why_not_opened(library_messages())); }
 
   /// Names of the hard links of a group, in name order.
   bool links(hid_t group, std::vector<std::string>& names) {

@@ -137,4 +137,25 @@ BOOST_AUTO_TEST_CASE(a_group_names_datasets_that_are_in_it) {
   said("/", "it is a group, no dataset; in it are /a/x, /b/x, /b/y");
 }
 
+// Format specification, IV.A.2.d: a datatype message begins with its version in the upper four bits, and its class;
+// little-endian floats of 32 bits go on with these bits and their size. There is no version 9 yet.
+BOOST_AUTO_TEST_CASE(a_dataset_that_a_newer_hdf5_wrote_says_so) {
+  const auto bytes = bytes_of_file(made_folder() / "part1.h5");
+  std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string message("\x11\x20\x1f\x00\x04\x00\x00\x00", 8);
+  std::size_t changed = 0;
+  for (auto at = text.find(message); at != text.npos; at = text.find(message, at + 1), ++changed) text[at] = '\x91';
+  BOOST_TEST_REQUIRE(changed == 2u);
+  const io::file opened(file_of("newer.h5", text));
+  for (const auto& info : opened.datasets()) {
+    BOOST_TEST(has(info.unreadable, "a newer one wrote it, or its header is damaged") == (info.path != "/b/y"), info.path << info.unreadable);
+    BOOST_TEST((info.type_text == "unreadable") == (info.path != "/b/y"));
+  }
+  BOOST_CHECK_EXCEPTION(opened.describe("/b/x"), io::error, [](const io::error& e) {
+    BOOST_TEST_INFO(e.what());
+    return has(e.what(), "newer.h5:/b/x: it cannot be opened by HDF5 1.") &&
+           has(e.what(), "libver=(\"earliest\", \"v110\")");
+  });
+}
+
 BOOST_AUTO_TEST_SUITE_END()

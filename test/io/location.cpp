@@ -39,6 +39,12 @@ BOOST_AUTO_TEST_CASE(a_member_of_a_compound_is_no_pattern) {
   const auto found = io::datasets((made_folder() / "members.h5").string(), "/gzip[id]");
   BOOST_TEST_REQUIRE(found.size() == 1);
   BOOST_TEST(found[0].dataset == "/gzip[id]");
+  // One that is mistyped neither.
+  BOOST_CHECK_EXCEPTION(io::datasets((made_folder() / "members.h5").string(), "/gzip[di]"), io::error,
+                        [](const io::error& e) {
+                          BOOST_TEST_INFO(e.what());
+                          return std::string(e.what()).find("it has no member di; there are ") != std::string::npos;
+                        });
 }
 
 BOOST_AUTO_TEST_CASE(a_file_may_be_named_in_any_way) {
