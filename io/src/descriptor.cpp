@@ -1,6 +1,6 @@
 #include "descriptor.hpp"
 
-#include "failure.hpp"
+#include "system_call.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -30,25 +30,16 @@ std::string_view open_hint(int code) {
 
 void descriptor_traits::release(int fd) noexcept { ::close(fd); }
 
-descriptor open_descriptor(const char* path, int flags, unsigned mode) noexcept {
-  int fd = -1;
-  do fd = ::open(path, flags | O_CLOEXEC, mode);
-  while (fd < 0 && errno == EINTR);
-  return descriptor(fd);
+descriptor open_descriptor(const char* path, int flags, unsigned mode, const fault_seam& faults,
+                           std::string_view file) {
+  return descriptor(past_signals({faults, fault_site::open_file, file.empty() ? path : file},
+                                 [&](std::size_t) { return ::open(path, flags | O_CLOEXEC, mode); }));
 }
 
 std::string not_opened(int code) {
   const std::string_view hint = open_hint(code);
   return hint.empty() ? fmt::format("it cannot be opened: {}", std::generic_category().message(code))
                       : std::string(hint);
-}
-
-void ask_to_open(const fault_seam& faults, const std::filesystem::path& path) {
-  if (!faults) return;
-  int code = 0;
-  do code = faults->before(fault_site::open_file, path.native(), 0, 0).error;
-  while (code == EINTR);
-  if (code != 0) throw failure(not_opened(code), code);
 }
 
 }  // namespace penstock::io

@@ -3,8 +3,8 @@
 #include <penstock/fault.hpp>
 #include <penstock/handle.hpp>
 
-#include <filesystem>
 #include <string>
+#include <string_view>
 
 namespace penstock::io {
 
@@ -17,13 +17,12 @@ struct descriptor_traits {
 /// Owner of a file descriptor.
 using descriptor = handle<descriptor_traits>;
 
-/// open(), past signals: network file systems let these interrupt it. Empty, with errno, where it fails.
-descriptor open_descriptor(const char* path, int flags, unsigned mode = 0) noexcept;
+/// open(), past signals: network file systems let these interrupt it. Empty, with errno, where it fails. `faults` is
+/// asked at open_file about `file`; an empty name: about the path.
+descriptor open_descriptor(const char* path, int flags, unsigned mode = 0, const fault_seam& faults = {},
+                           std::string_view file = {});
 
 /// Why a file could not be opened for reading, from errno, and what helps.
 std::string not_opened(int code);
-
-/// Lets the seam refuse that a file is opened. Throws failure.
-void ask_to_open(const fault_seam& faults, const std::filesystem::path& path);
 
 }  // namespace penstock::io

@@ -1,5 +1,7 @@
 #include "driver_file.hpp"
 
+#include "system_call.hpp"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,8 +24,8 @@ int compare_files(const H5FD_t* a, const H5FD_t* b) {
 
 }  // namespace
 
-bool driver_file::open(const char* name, int flags) noexcept {
-  fd = open_descriptor(name, flags, 0666);
+bool driver_file::open(const char* name, int flags) {
+  fd = open_descriptor(name, flags, 0666, faults, asked_about);
   struct stat status {};
   if (!fd || ::fstat(fd.native(), &status) != 0) return false;
   device = status.st_dev;
@@ -32,12 +34,12 @@ bool driver_file::open(const char* name, int flags) noexcept {
   return true;
 }
 
-herr_t read_driver_file(const driver_file& file, haddr_t address, std::size_t bytes, void* buffer,
-                        past_end after) noexcept {
+herr_t read_driver_file(const driver_file& file, haddr_t address, std::size_t bytes, void* buffer, past_end after) {
   auto* to = static_cast<char*>(buffer);
   while (bytes > 0) {
-    const auto got = ::pread(file.fd.native(), to, bytes, static_cast<off_t>(address));
-    if (got < 0 && errno == EINTR) continue;
+    const auto got = past_signals(
+        {file.faults, fault_site::read_file, file.asked_about, address, bytes},
+        [&](std::size_t most) { return ::pread(file.fd.native(), to, most, static_cast<off_t>(address)); });
     if (got < 0) return -1;
     if (got == 0 && after == past_end::failure) return errno = 0, -1;
     if (got == 0) {

@@ -49,8 +49,7 @@ struct file::impl {
 file::file(const std::filesystem::path& path, fault_seam faults) : impl_(std::make_unique<impl>()) {
   impl_->path = path;
   with_context(impl_->context(), [&] {
-    ask_to_open(faults, path);
-    probe(path);
+    probe(path, faults);
     impl_->id = open_hdf5(path, faults);
   });
 }

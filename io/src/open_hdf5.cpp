@@ -1,8 +1,11 @@
 #include "open_hdf5.hpp"
 
+#include "descriptor.hpp"
 #include "read_driver.hpp"
 
 #include <fmt/format.h>
+
+#include <cerrno>
 
 namespace penstock::io {
 namespace {
@@ -30,10 +33,14 @@ std::string explain(const std::string& messages) {
 file_id open_hdf5(const std::filesystem::path& path, const fault_seam& faults) {
   const library_guard guard;
   const property_id access = read_only_access(faults);
+  take_driver_error();
   file_id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.native()));
   if (!file) {
+    const int system = take_driver_error();
     const std::string messages = library_messages();
-    throw failure(explain(messages), 0, messages);
+    // Of reads that fail, libhdf5 says what it was about to read.
+    const bool told = system == 0 || system == EIO;
+    throw failure(told ? explain(messages) : not_opened(system), system, messages);
   }
   return file;
 }

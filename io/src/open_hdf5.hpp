@@ -17,13 +17,14 @@ struct file_identity {
 };
 
 /// Opens the file for reading, without locks (read_driver.hpp says how). Throws failure with one sentence.
-/// `faults`: for tests.
+/// `faults` is asked at open_file, and at read_file as long as the file is open.
 file_id open_hdf5(const std::filesystem::path& path, const fault_seam& faults = {});
 
 /// The file as it is now. Throws failure where it is missing, not readable or no regular file.
 file_identity identify(const std::filesystem::path& path);
 
 /// Looks at the file without libhdf5: throws failure where it is missing, not readable, no regular file, or not HDF5.
-file_identity probe(const std::filesystem::path& path);
+/// `faults` is asked at open_file.
+file_identity probe(const std::filesystem::path& path, const fault_seam& faults = {});
 
 }  // namespace penstock::io

@@ -2,6 +2,7 @@
 
 #include "failure.hpp"
 #include "stale_files.hpp"
+#include "write_at.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -18,15 +19,8 @@ namespace {
 
 fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
 
-/// fsync of a file or folder; the error of the system, or 0.
-int sync_to_disk(const fs::path& path, int flags) {
-  const descriptor opened = open_descriptor(path.c_str(), flags);
-  if (!opened) return errno;
-  int error = 0;
-  do error = ::fsync(opened.native()) == 0 ? 0 : errno;
-  while (error == EINTR);
-  return error;
-}
+/// What file systems say that cannot sync a folder.
+bool cannot_be_synced(int code) { return code == EINVAL || code == ENOTSUP || code == ENOSYS; }
 
 }  // namespace
 
@@ -37,11 +31,7 @@ partial_file::~partial_file() {
   if (!name_.empty() && is_name_of(lock_.native(), name_)) fs::remove(name_, ignored);
 }
 
-void partial_file::ask(fault_site site, std::uint64_t offset, std::size_t bytes) const {
-  if (!faults_) return;
-  const int code = faults_->before(site, path_.native(), offset, bytes).error;
-  if (code != 0 && code != EINTR) refuse(code);  // what a signal interrupts is done again
-}
+call_site partial_file::at(fault_site site) const { return {faults_, site, path_.native()}; }
 
 void partial_file::refuse(int code) {
   const char* const advice = code == EMFILE || code == ENFILE
@@ -53,7 +43,6 @@ void partial_file::refuse(int code) {
 // Created by the system, exclusively: libhdf5's own message would not say why a folder refuses, and another writer of
 // this process may be at work on the same file.
 void partial_file::create() {
-  ask(fault_site::open_file, 0, 0);
   target_ = behind_links(path_);
   std::error_code none;  // what cannot be asked is no link, and no file
   if (fs::is_symlink(target_, none)) refuse(ELOOP);
@@ -65,11 +54,14 @@ void partial_file::create() {
   if (fs::exists(target_, none) && !fs::is_regular_file(target_, none))
     throw failure("it is there and no regular file; name another file", EEXIST);
   remove_stale_files(target_);
+  // Now, since it is too late for want of descriptors when the file is in its place. Some may be written and not read.
+  folder_ = open_descriptor(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY);
+  if (!folder_ && errno != EACCES) refuse(errno);
 
   const fs::path name = partial_name(target_);
   int code = 0;
   const auto create = [&] {
-    lock_ = open_descriptor(name.c_str(), O_CREAT | O_EXCL | O_RDWR, 0666);
+    lock_ = open_descriptor(name.c_str(), O_CREAT | O_EXCL | O_RDWR, 0666, faults_, path_.native());
     code = !lock_ ? errno : lock_partial(lock_.native()) ? 0 : EEXIST;
   };
   create();
@@ -85,29 +77,39 @@ void partial_file::create() {
 }
 
 void partial_file::append(std::string_view bytes) {
-  ask(fault_site::write_file, 0, bytes.size());
-  if (::lseek(lock_.native(), 0, SEEK_END) < 0) refuse(errno);
-  while (!bytes.empty()) {
-    const auto wrote = ::write(lock_.native(), bytes.data(), bytes.size());
-    if (wrote < 0 && errno != EINTR) refuse(errno);
-    if (wrote > 0) bytes.remove_prefix(static_cast<std::size_t>(wrote));
-  }
+  const auto end = ::lseek(lock_.native(), 0, SEEK_END);
+  if (end < 0) refuse(errno);
+  const int code = write_at(lock_.native(), static_cast<std::uint64_t>(end), bytes, faults_, path_.native());
+  if (code != 0) refuse(code);
+}
+
+// The descriptor is as old as the file: it is told of every write to the disk that failed since, whoever wrote.
+int partial_file::sync(int fd) const {
+  return past_signals(at(fault_site::sync_file), [fd](std::size_t) { return ::fsync(fd); }) == 0 ? 0 : errno;
 }
 
 void partial_file::publish() {
-  ask(fault_site::sync_file, 0, 0);
-  if (const int code = sync_to_disk(name_, O_RDONLY)) refuse(code);
-  ask(fault_site::rename_file, 0, 0);
+  if (const int code = sync(lock_.native())) refuse(code);
   if (!is_name_of(lock_.native(), name_))
     throw failure(fmt::format("somebody removed or replaced {} while it was written; write it again, and let nobody "
                               "else write there",
                               name_.string()),
                   ESTALE);
-  if (::rename(name_.c_str(), target_.c_str()) != 0) refuse(errno);
+  const auto rename = [&](std::size_t) { return ::rename(name_.c_str(), target_.c_str()); };
+  if (past_signals(at(fault_site::rename_file), rename) != 0) refuse(errno);
   name_.clear();
   lock_.reset();
-  // Some file systems do not sync folders; the file itself is safe by then.
-  sync_to_disk(folder_of(target_), O_RDONLY | O_DIRECTORY);
+  sync_name();
+}
+
+// The file is safe by now; that its name is its own is on the disk when the folder is.
+void partial_file::sync_name() const {
+  const int code = folder_ ? sync(folder_.native()) : 0;
+  if (code != 0 && !cannot_be_synced(code))
+    throw failure(fmt::format("it is written, but its folder could not be synced to the disk ({}): if the machine "
+                              "stops now, the file before may be there again, or none; check the disk",
+                              std::strerror(code)),
+                  code);
 }
 
 }  // namespace penstock::io

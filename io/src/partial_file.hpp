@@ -1,11 +1,10 @@
 #pragma once
 
 #include "descriptor.hpp"
+#include "system_call.hpp"
 
 #include <penstock/fault.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <string_view>
 
@@ -16,7 +15,7 @@ namespace penstock::io {
 class partial_file {
  public:
   /// For a file of that path; links stay, and what they name is written. `faults` is asked at open_file, write_file,
-  /// sync_file and rename_file. Nothing happens yet.
+  /// sync_file (of the file, then of its folder) and rename_file, before each call of the system. Nothing happens yet.
   explicit partial_file(std::filesystem::path path, fault_seam faults = {});
   /// Removes it, unless it was published, or somebody else's lies under its name by now.
   ~partial_file();
@@ -34,19 +33,24 @@ class partial_file {
   int native() const noexcept { return lock_.native(); }
 
   void append(std::string_view bytes);
-  /// Syncs it to the disk and renames it. Whoever wrote to it has closed it.
+  /// Syncs it to the disk, renames it and syncs its folder. Whoever wrote to it has closed it. Where it is the folder
+  /// that fails, the file is in its place; file systems that cannot sync folders, or do not let it be opened, are none
+  /// that fail.
   void publish();
 
-  /// Lets the seam refuse what is about to be done.
-  void ask(fault_site site, std::uint64_t offset, std::size_t bytes) const;
   /// Says that it cannot be written, why, and what helps. `code` is an errno.
   [[noreturn]] static void refuse(int code);
 
  private:
+  call_site at(fault_site site) const;
+  int sync(int fd) const;
+  void sync_name() const;
+
   std::filesystem::path path_;
   fault_seam faults_;
   std::filesystem::path target_;  ///< what path_ names, past links
   std::filesystem::path name_;    ///< empty: there is none, or none any more
+  descriptor folder_;             ///< of target_; empty where it may not be read
   descriptor lock_;               ///< it is being written for as long as this is open
 };
 

@@ -45,9 +45,9 @@ constexpr std::array<known_format, 13> formats{{
   throw failure("it is no HDF5 file: the format's signature is not in it; name a file that h5dump -H can list");
 }
 
-descriptor open_regular(const std::filesystem::path& path) {
+descriptor open_regular(const std::filesystem::path& path, const fault_seam& faults = {}) {
   // Not blocking: a named pipe without a writer would never open.
-  descriptor fd = open_descriptor(path.c_str(), O_RDONLY | O_NONBLOCK);
+  descriptor fd = open_descriptor(path.c_str(), O_RDONLY | O_NONBLOCK, 0, faults);
   if (!fd) {
     const int code = errno;
     throw failure(not_opened(code), code);
@@ -64,8 +64,8 @@ descriptor open_regular(const std::filesystem::path& path) {
 
 file_identity identify(const std::filesystem::path& path) { return identity_of(open_regular(path).native()); }
 
-file_identity probe(const std::filesystem::path& path) {
-  const auto fd = open_regular(path);
+file_identity probe(const std::filesystem::path& path, const fault_seam& faults) {
+  const auto fd = open_regular(path, faults);
   const auto identity = identity_of(fd.native());
   const auto bytes = identity.bytes;
   constexpr std::string_view signature("\x89HDF\r\n\x1a\n", 8);

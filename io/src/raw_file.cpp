@@ -1,6 +1,7 @@
 #include "raw_file.hpp"
 
 #include "fast_copy.hpp"
+#include "system_call.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <thread>
 
 namespace penstock::io {
 namespace {
@@ -34,8 +34,7 @@ file_identity identity_of(int fd) {
 
 raw_file::raw_file(std::filesystem::path path, const file_identity& expected, fault_seam faults, caching how)
     : path_(std::move(path)), faults_(std::move(faults)) {
-  ask_to_open(faults_, path_);
-  fd_ = open_descriptor(path_.c_str(), O_RDONLY | O_NONBLOCK);  // it may have become a pipe
+  fd_ = open_descriptor(path_.c_str(), O_RDONLY | O_NONBLOCK, 0, faults_);  // it may have become a pipe
   if (!fd_) {
     const int code = errno;
     throw failure(not_opened(code), code);
@@ -48,14 +47,16 @@ raw_file::raw_file(std::filesystem::path path, const file_identity& expected, fa
 
 /// Some file systems refuse at open, some at the first read, where they want a coarser alignment.
 void raw_file::open_around_cache() {
-  direct_ = open_descriptor(path_.c_str(), O_RDONLY | O_DIRECT | O_NONBLOCK);
+  direct_ = open_descriptor(path_.c_str(), O_RDONLY | O_DIRECT | O_NONBLOCK, 0, faults_);
   const auto opened = direct_ ? identity_of(direct_.native()) : file_identity{};
   struct alignas(direct_alignment) {
     std::byte bytes[direct_alignment];
   } block;
-  const bool usable = direct_ && opened == identity_of(fd_.native()) &&
-                      ::pread(direct_.native(), block.bytes, direct_alignment, 0) >= 0;
-  if (usable) return;
+  const auto reads = [&] {
+    return past_signals({faults_, fault_site::read_file, path_.native(), 0, direct_alignment},
+                        [&](std::size_t bytes) { return ::pread(direct_.native(), block.bytes, bytes, 0); }) >= 0;
+  };
+  if (direct_ && opened == identity_of(fd_.native()) && reads()) return;
   why_cached_ = fmt::format("its file system refuses O_DIRECT ({})", std::strerror(errno));
   direct_.reset();
 }
@@ -70,20 +71,13 @@ void raw_file::read(std::uint64_t offset, std::span<std::byte> out, std::span<st
 
 /// What one read of the system gives, past signals; 0 at the file's end.
 std::size_t raw_file::read_some(int fd, std::uint64_t offset, std::span<std::byte> out) const {
-  for (;;) {
-    std::size_t wanted = std::min(out.size(), largest_read);
-    if (faults_) {
-      const fault f = faults_->before(fault_site::read_file, path_.native(), offset, wanted);
-      if (f.delay.count() > 0) std::this_thread::sleep_for(f.delay);
-      if (f.error == EINTR) continue;
-      if (f.error != 0) read_failed(f.error);
-      wanted = std::min(wanted, f.at_most);
-    }
-    const auto got = wanted == 0 ? 0 : ::pread(fd, out.data(), wanted, static_cast<off_t>(offset));
-    if (got >= 0) return static_cast<std::size_t>(got);
-    if (errno == EINVAL && fd == direct_.native()) return 0;  // not aligned as it should be: read through the cache
-    if (errno != EINTR) read_failed(errno);
-  }
+  const std::size_t most = std::min(out.size(), largest_read);
+  const auto got = past_signals({faults_, fault_site::read_file, path_.native(), offset, most}, [&](std::size_t bytes) {
+    return ::pread(fd, out.data(), bytes, static_cast<off_t>(offset));
+  });
+  if (got >= 0) return static_cast<std::size_t>(got);
+  if (errno == EINVAL && fd == direct_.native()) return 0;  // not aligned as it should be: read through the cache
+  read_failed(errno);
 }
 
 void raw_file::read_cached(std::uint64_t offset, std::span<std::byte> out) const {

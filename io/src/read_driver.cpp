@@ -6,14 +6,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 #include <memory>
-#include <span>
-#include <string>
-#include <thread>
 #include <utility>
 
 namespace penstock::io {
@@ -38,8 +33,6 @@ struct noting_file : driver_file {
   bool noting = false;
   unsigned reads = 0;
   noted_reads::transfer last;
-  std::string path;
-  fault_seam faults;
 };
 
 /// Process-wide, as libhdf5's table of drivers is.
@@ -61,13 +54,13 @@ noting_file& behind(void* handle) { return *static_cast<file_handle*>(handle)->f
 H5FD_t* open_file(const char* name, unsigned flags, hid_t access, haddr_t) {
   if (flags & (H5F_ACC_RDWR | H5F_ACC_CREAT | H5F_ACC_TRUNC)) return nullptr;
   auto file = std::make_unique<noting_file>();
+  if (const auto* info = static_cast<const driver_info*>(H5Pget_driver_info(access)); info && info->faults) {
+    file->asked_about = name;
+    file->faults = *info->faults;
+  }
   if (!file->open(name, O_RDONLY | O_NONBLOCK)) {  // it may have become a pipe
     driver_error() = errno;
     return nullptr;
-  }
-  if (const auto* info = static_cast<const driver_info*>(H5Pget_driver_info(access)); info && info->faults) {
-    file->path = name;
-    file->faults = *info->faults;
   }
   file->handle = {file->fd.native(), file.get()};
   return &file.release()->library;
@@ -77,25 +70,6 @@ H5FD_t* open_file(const char* name, unsigned flags, hid_t access, haddr_t) {
 /// read further than it goes.
 past_end past_end_of(H5FD_mem_t kind) noexcept { return kind == H5FD_MEM_DRAW ? past_end::failure : past_end::zeros; }
 
-/// A read in as many pieces as the seam wants.
-herr_t read_under_faults(const noting_file& self, past_end after, haddr_t address, std::size_t bytes, void* buffer) {
-  auto* to = static_cast<std::byte*>(buffer);
-  const std::span<std::byte> all{to, bytes};
-  const haddr_t first = address;
-  while (bytes > 0) {
-    const fault f = self.faults->before(fault_site::read_file, self.path, address, bytes);
-    if (f.delay.count() > 0) std::this_thread::sleep_for(f.delay);
-    if (f.error == EINTR) continue;
-    errno = f.error;
-    if (f.error != 0 || f.at_most == 0) return -1;
-    const std::size_t piece = std::min(bytes, f.at_most);
-    if (read_driver_file(self, address, piece, to, after) < 0) return -1;
-    to += piece, address += piece, bytes -= piece;
-  }
-  self.faults->after_read(self.path, first, all);
-  return 0;
-}
-
 herr_t read_file(H5FD_t* file, H5FD_mem_t kind, hid_t, haddr_t address, std::size_t bytes, void* buffer) {
   auto& self = of(file);
   if (self.noting && kind == H5FD_MEM_DRAW) {
@@ -104,10 +78,10 @@ herr_t read_file(H5FD_t* file, H5FD_mem_t kind, hid_t, haddr_t address, std::siz
     return 0;
   }
   if (kind == H5FD_MEM_DRAW) raw_reads().fetch_add(1, std::memory_order_relaxed);
-  const auto after = past_end_of(kind);
-  const herr_t done = self.faults ? read_under_faults(self, after, address, bytes, buffer)
-                                  : read_driver_file(self, address, bytes, buffer, after);
+  const herr_t done = read_driver_file(self, address, bytes, buffer, past_end_of(kind));
   if (done < 0) driver_error() = errno;
+  if (done >= 0 && self.faults)
+    self.faults->after_read(self.asked_about, address, {static_cast<std::byte*>(buffer), bytes});
   return done;
 }
 

@@ -16,7 +16,8 @@ namespace penstock::io {
 /// source without an error. A driver that knows no locks is passed on to those files, and every file has the same
 /// setting.
 ///
-/// `faults` is asked at read_file before each read of the system; it must live until the file is open, which keeps it.
+/// `faults` is asked at open_file and read_file before each call of the system; it must live until the file is open,
+/// which keeps it. Files that libhdf5 opens itself do not ask.
 property_id read_only_access(const fault_seam& faults = {});
 
 /// How often libhdf5 read raw data (values, not metadata) through the driver since the program began, lookups by

@@ -41,8 +41,7 @@ row_reader::impl::impl(std::vector<location> where, const read_options& options)
 
 void row_reader::impl::open_file_of(const location& where) {
   if (current.file && current.path == where.file) return;
-  ask_to_open(world.faults, where.file);
-  const auto identity = probe(where.file);
+  const auto identity = probe(where.file, world.faults);
   current.file = open_hdf5(where.file);
   current.path = where.file;
   current.number = world.add_file(where.file, identity);

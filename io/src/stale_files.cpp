@@ -32,9 +32,7 @@ pid_t writer_of(std::string_view name, std::string_view target) {
 bool is_gone(pid_t process) { return ::kill(process, 0) != 0 && errno == ESRCH; }
 
 // For writing: NFS gives an exclusive lock to nobody else.
-descriptor opened(const fs::path& file) {
-  return descriptor(::open(file.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-}
+descriptor opened(const fs::path& file) { return open_descriptor(file.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK); }
 
 bool is_locked(const fs::path& file) {
   const descriptor fd = opened(file);

@@ -1,6 +1,8 @@
 #include "write_driver.hpp"
 
 #include "driver_file.hpp"
+#include "system_call.hpp"
+#include "write_at.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -19,6 +21,11 @@ struct driver_info {
 
 struct written_file : driver_file {
   write_outcome* outcome = nullptr;
+
+  /// The first error is the one that is told.
+  void failed(int code) const noexcept {
+    if (outcome->error == 0) outcome->error = code;
+  }
 };
 
 written_file& of(H5FD_t* file) { return driver_file_of<written_file>(file); }
@@ -31,50 +38,32 @@ H5FD_t* open_file(const char* name, unsigned flags, hid_t access, haddr_t) {
   if (flags & H5F_ACC_CREAT) how |= O_CREAT;
   auto file = std::make_unique<written_file>();
   file->outcome = info->outcome;
-  const bool opened = file->open(name, how);
-  info->outcome->error = opened ? 0 : errno;  // libhdf5 tries again with other flags
-  if (!opened) return nullptr;
-  return &file.release()->library;
+  file->asked_about = info->outcome->path;
+  file->faults = info->outcome->faults;
+  if (file->open(name, how)) return &file.release()->library;
+  file->failed(errno);  // and stays, should libhdf5 try again with other flags: the file is there
+  return nullptr;
 }
 
 herr_t read_file(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, std::size_t bytes, void* buffer) {
   return read_driver_file(of(file), address, bytes, buffer);
 }
 
-/// What one write of the system takes, past signals; errno in `error` where it fails.
-std::size_t write_some(const written_file& self, haddr_t address, std::size_t bytes, const char* from, int& error) {
-  for (;;) {
-    std::size_t wanted = bytes;
-    if (const auto& faults = self.outcome->faults) {
-      const fault f = faults->before(fault_site::write_file, self.outcome->path, address, bytes);
-      if (f.error == EINTR) continue;
-      if (f.error != 0) return error = f.error, 0;
-      wanted = std::clamp<std::size_t>(f.at_most, 1, bytes);
-    }
-    const auto put = ::pwrite(self.fd.native(), from, wanted, static_cast<off_t>(address));
-    if (put >= 0) return static_cast<std::size_t>(put);
-    if (errno != EINTR) return error = errno, 0;
-  }
-}
-
 herr_t write_file(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, std::size_t bytes, const void* buffer) {
   auto& self = of(file);
   self.bytes = std::max(self.bytes, address + bytes);
-  const auto* from = static_cast<const char*>(buffer);
-  while (bytes > 0 && self.outcome->error == 0) {
-    const std::size_t put = write_some(self, address, bytes, from, self.outcome->error);
-    from += put;
-    address += put;
-    bytes -= put;
-  }
+  if (self.outcome->error == 0)
+    self.failed(
+        write_at(self.fd.native(), address, {static_cast<const char*>(buffer), bytes}, self.faults, self.asked_about));
   return 0;
 }
 
 /// The file ends where libhdf5's allocations do.
 herr_t truncate_file(H5FD_t* file, hid_t, hbool_t) {
   auto& self = of(file);
-  if (self.outcome->error == 0 && ::ftruncate(self.fd.native(), static_cast<off_t>(self.allocated)) != 0)
-    self.outcome->error = errno;
+  const auto cut = [&](std::size_t) { return ::ftruncate(self.fd.native(), static_cast<off_t>(self.allocated)); };
+  const call_site here{self.faults, fault_site::write_file, self.asked_about, self.allocated};
+  if (self.outcome->error == 0 && past_signals(here, cut) != 0) self.failed(errno);
   self.bytes = self.allocated;
   return 0;
 }

@@ -11,7 +11,7 @@ namespace penstock::io {
 /// How writing a file went. Outlives the file.
 struct write_outcome {
   std::string path{};   ///< what `faults` is asked about
-  fault_seam faults{};  ///< asked at write_file before each write of the system
+  fault_seam faults{};  ///< asked at open_file, read_file and write_file before each call of the system
   int error = 0;        ///< errno of the open or first write that failed; nothing was written after it
 };
 

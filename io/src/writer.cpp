@@ -134,12 +134,8 @@ void writer::write_rows(std::string_view dataset_path, std::uint64_t first_row, 
     throw std::invalid_argument(
         fmt::format("{} bytes for {} rows of {} bytes of dataset {}", bytes.size(), count, to.row_bytes, dataset_path));
   if (bytes.empty()) return;
-  with_context(impl_->context(dataset_path, {first_row, count}), [&] {
-    impl_->written([&] {
-      impl_->partial.ask(fault_site::write_file, first_row * to.row_bytes, bytes.size());
-      io::write_rows(to, first_row, count, bytes);
-    });
-  });
+  with_context(impl_->context(dataset_path, {first_row, count}),
+               [&] { impl_->written([&] { io::write_rows(to, first_row, count, bytes); }); });
 }
 
 void writer::write_encoded_chunk(std::string_view dataset_path, std::uint64_t first_row, std::uint32_t skipped_filters,
@@ -150,12 +146,8 @@ void writer::write_encoded_chunk(std::string_view dataset_path, std::uint64_t fi
   if (first_row >= to.shape[0] || first_row % to.chunk[0] != 0)
     throw std::invalid_argument(fmt::format("no chunk of dataset {} begins at row {}: it has {} rows in chunks of {}",
                                             dataset_path, first_row, to.shape[0], to.chunk[0]));
-  with_context(impl_->context(dataset_path, {first_row, std::min(to.chunk[0], to.shape[0] - first_row)}), [&] {
-    impl_->written([&] {
-      impl_->partial.ask(fault_site::write_file, first_row * to.row_bytes, encoded.size());
-      write_chunk(to, first_row, skipped_filters, encoded);
-    });
-  });
+  with_context(impl_->context(dataset_path, {first_row, std::min(to.chunk[0], to.shape[0] - first_row)}),
+               [&] { impl_->written([&] { write_chunk(to, first_row, skipped_filters, encoded); }); });
 }
 
 void writer::attribute(std::string_view object_path, std::string_view name, std::string_view text) {

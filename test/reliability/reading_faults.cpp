@@ -1,6 +1,7 @@
 // Damage to files while they are read: with a checksum it is always found, without one only where it does not decode.
 
 #include "fault_table.hpp"
+#include "interruptions.hpp"
 #include "nth_use.hpp"
 
 #include <penstock/io/file.hpp>
@@ -198,6 +199,28 @@ BOOST_AUTO_TEST_CASE(what_libhdf5_reads_fails_as_a_whole_or_gives_the_rows) {
   fails("the file ends", {.at_most = 0}, told);
   fails("EINTR", {.error = EINTR}, right);
   fails("short read", {.at_most = 3}, right);
+}
+
+/// Of chunks that Penstock reads itself, and of those that libhdf5 reads through a file driver.
+BOOST_AUTO_TEST_CASE(calls_that_signals_interrupt_are_made_again_and_short_reads_are_gone_on_with) {
+  for (const auto how : {stored_as::gzip, stored_as::nbit}) {
+    const damaged_file file(how);
+    const std::string stage = how == stored_as::gzip ? "read by Penstock" : "read by libhdf5";
+    const auto reads = [&](penstock::fault_seam faults) {
+      const io::row_reader reader({{file.path, "/x"}}, {.faults = std::move(faults)});
+      return read_all(reader) == "right rows";
+    };
+    check_that_interrupted_calls_are_made_again(stage + ": open", penstock::fault_site::open_file, reads);
+    check_that_interrupted_calls_are_made_again(stage + ": read", penstock::fault_site::read_file, reads);
+    check_that_short_calls_are_gone_on_with(stage, penstock::fault_site::read_file, 7, reads);
+  }
+  const damaged_file file(stored_as::plain);
+  const auto describes = [&](penstock::fault_seam faults) {
+    return io::file(file.path, std::move(faults)).describe("/x").shape == std::vector<std::uint64_t>{rows, columns};
+  };
+  check_that_interrupted_calls_are_made_again("metadata: open", penstock::fault_site::open_file, describes);
+  check_that_interrupted_calls_are_made_again("metadata: read", penstock::fault_site::read_file, describes);
+  check_that_short_calls_are_gone_on_with("metadata", penstock::fault_site::read_file, 7, describes);
 }
 
 BOOST_AUTO_TEST_CASE(metadata_that_cannot_be_read_is_an_error_that_names_the_file) {

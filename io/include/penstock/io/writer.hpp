@@ -29,8 +29,8 @@ struct create_options {
 /// and std::invalid_argument for an argument that contradicts itself or the dataset.
 class writer {
  public:
-  /// `faults` is asked at open_file, write_file (when rows come, and before each write of the system), sync_file and
-  /// rename_file.
+  /// `faults` is asked at open_file, read_file, write_file, sync_file (the file, then its folder) and rename_file,
+  /// before each call of the system.
   explicit writer(std::filesystem::path path, fault_seam faults = {});
   writer(writer&&) noexcept;
   writer& operator=(writer&&) noexcept;
@@ -50,7 +50,7 @@ class writer {
                            std::span<const std::byte> encoded);
   /// Sets a text attribute of a group or dataset that exists ("/" is the file's).
   void attribute(std::string_view object_path, std::string_view name, std::string_view text);
-  /// Closes, syncs and renames. Nothing may be written afterwards.
+  /// Closes, syncs, renames and syncs the folder. Nothing may be written afterwards.
   void commit();
   /// The same, with a checksum of the whole file behind HDF5's end of it: check_seal() (seal.hpp) tells damage then
   /// before libhdf5 sees the file. Who changes such a file in place breaks its seal.
