@@ -3,6 +3,7 @@
 #include "program.hpp"
 
 #include <penstock/handle.hpp>
+#include <penstock/io/output_file.hpp>
 
 #include <fmt/format.h>
 
@@ -88,19 +89,11 @@ void check_plot(const char* option, const std::string& file, const std::vector<f
 }
 
 void draw(const std::string& file, std::string_view script) {
-  const std::string unfinished = file + ".part";
+  penstock::io::output_file picture(file);
   const char* const terminal = fs::path(file).extension() == ".png" ? "png" : "svg background 'white'";
-  std::error_code failure;
-  try {
-    run_gnuplot(file, fmt::format("set terminal {} size 900,600 noenhanced\nset output {}\n{}\nunset output\n",
-                                  terminal, quoted_for_gnuplot(unfinished), script));
-    fs::rename(unfinished, file, failure);
-  } catch (...) {
-    fs::remove(unfinished, failure);
-    throw;
-  }
-  if (failure)
-    throw std::runtime_error(fmt::format("{}: the picture could not be written: {}", file, failure.message()));
+  run_gnuplot(file, fmt::format("set terminal {} size 900,600 noenhanced\nset output {}\n{}\nunset output\n", terminal,
+                                quoted_for_gnuplot(picture.name().native()), script));
+  picture.commit();
 }
 
 std::string quoted_for_gnuplot(std::string_view text) {

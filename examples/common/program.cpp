@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <penstock/bytes.hpp>
 #include <penstock/error.hpp>
+#include <penstock/io/output_file.hpp>
 #include <penstock/utf8.hpp>
 
 #include <cerrno>
@@ -77,23 +78,6 @@ void open_standard_streams() {
     if (descriptor > STDERR_FILENO) ::close(descriptor);
     if (descriptor < 0 || descriptor > STDERR_FILENO) return;
   }
-}
-
-/// Streams of the standard library do not tell why a write failed.
-std::error_code put(const std::filesystem::path& file, std::string_view text, int how) {
-  const auto last = [] { return std::error_code(errno, std::generic_category()); };
-  const int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666);
-  if (descriptor < 0) return last();
-  std::error_code failure;
-  while (!text.empty() && !failure) {
-    const ::ssize_t written = ::write(descriptor, text.data(), text.size());
-    if (written >= 0)
-      text.remove_prefix(static_cast<std::size_t>(written));
-    else if (errno != EINTR)
-      failure = last();
-  }
-  if (::close(descriptor) != 0 && errno != EINTR && !failure) failure = last();
-  return failure;
 }
 
 /// JSON is UTF-8, and texts may hold any bytes.
@@ -200,32 +184,8 @@ void check_apart(const std::vector<named_file>& files) {
     }
 }
 
-void write_text(const std::string& path, std::string_view text) {
-  namespace fs = std::filesystem;
-  std::error_code failure;
-  fs::path target = path;
-  constexpr int most_links = 40;  // as many as the system follows
-  for (int links = 0; links < most_links && fs::is_symlink(target, failure); ++links)
-    target = target.parent_path() / fs::read_symlink(target, failure);
-  // A pipe or a device takes the text as it comes: there is no file to replace.
-  const bool in_place = fs::exists(target, failure) && !fs::is_regular_file(target, failure);
-  const fs::path unfinished = in_place ? target : fs::path(fmt::format("{}.partial-{}", target.string(), getpid()));
-  failure = put(unfinished, text, O_TRUNC);
-  if (!failure && !in_place) fs::rename(unfinished, target, failure);
-  if (failure) {
-    std::error_code ignored;
-    if (!in_place) fs::remove(unfinished, ignored);
-    throw std::runtime_error(fmt::format("{}: the results could not be written ({})", path, failure.message()));
-  }
-}
-
-void append_text(const std::string& path, std::string_view line) {
-  if (const std::error_code failure = put(path, line, O_APPEND))
-    throw std::runtime_error(fmt::format("{}: a line could not be written ({})", path, failure.message()));
-}
-
 void write_json(const std::string& path, const nlohmann::json& value) {
-  write_text(path, with_utf8(value).dump(2) + '\n');
+  penstock::io::write_file(path, with_utf8(value).dump(2) + '\n');
 }
 
 }  // namespace examples

@@ -51,11 +51,7 @@ struct named_file {
 /// Refuses two files for results that are the same one; devices and pipes may be shared.
 void check_apart(const std::vector<named_file>& files);
 
-/// Writes `text`, or `value`, to `path`, which holds all of it or is left as it was. A pipe or device is written to.
-/// JSON's texts may hold any bytes: those that are no UTF-8 become \xNN. Throws with the system's cause.
-void write_text(const std::string& path, std::string_view text);
-/// Adds `line` to the file `path`; throws with the system's cause.
-void append_text(const std::string& path, std::string_view line);
+/// Writes `value` to `path` as an io::output_file. Its texts may hold any bytes: those that are no UTF-8 become \xNN.
 void write_json(const std::string& path, const nlohmann::json& value);
 
 }  // namespace examples

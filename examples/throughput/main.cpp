@@ -3,6 +3,7 @@
 #include <penstock/bytes.hpp>
 #include <penstock/gpu/device.hpp>
 #include <penstock/io/location.hpp>
+#include <penstock/io/output_file.hpp>
 
 #include <fmt/format.h>
 
@@ -246,7 +247,7 @@ void write(const examples::results& all, const options& o) {
       }
   };
   attempt(o.json, [&] { examples::write_json(o.json, to_json(all)); });
-  attempt(o.csv, [&] { examples::write_text(o.csv, to_csv(all)); });
+  attempt(o.csv, [&] { penstock::io::write_file(o.csv, to_csv(all)); });
   attempt(o.plot, [&] { examples::draw(o.plot, plot_of(all)); });
   if (!failures.empty()) throw std::runtime_error(failures);
 }

@@ -1,6 +1,6 @@
 #include "training_log.hpp"
 
-#include "../common/program.hpp"
+#include <penstock/io/output_file.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -83,7 +83,7 @@ training_log::training_log(std::string file, const result_form& form, bool teste
     take_over(*resumed);
     return;
   }
-  write_text(file_, header());
+  penstock::io::write_file(file_, header());
 }
 
 /// A line that was cut short by the end of the program is left out like those after it.
@@ -106,7 +106,7 @@ void training_log::take_over(const log_position& resumed) {
     kept += lines[n] + '\n';
     keep(values);
   }
-  write_text(file_, kept);
+  penstock::io::write_file(file_, kept);
 }
 
 /// Null where the line is no whole one.
@@ -148,7 +148,10 @@ void training_log::add_steps(const penstock::train::epoch_progress& at) {
 void training_log::write(const json& values) {
   keep(values);
   if (file_.empty()) return;
-  append_text(file_, line_of(values));
+  // Of an epoch, whose checkpoint is on the disk too: who resumes from that finds the line.
+  const bool of_epoch = values.at("kind") == "epoch";
+  penstock::io::append_to_file(file_, line_of(values),
+                               of_epoch ? penstock::io::durability::disk : penstock::io::durability::process);
 }
 
 std::string training_log::line_of(const json& values) const {

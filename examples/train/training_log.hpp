@@ -17,8 +17,8 @@ struct log_position {
   std::uint64_t steps = 0;   ///< those included that were skipped
 };
 
-/// Results of epochs, and of steps on request, one a line as they come: JSON or CSV, by the file's ending. What is
-/// written is on its way to the disk when a call returns.
+/// Results of epochs, and of steps on request, one a line as they come: JSON or CSV, by the file's ending. When a call
+/// returns, the system has what was written, and of an epoch it is on the disk. Throws io::error where that fails.
 class training_log {
  public:
   /// Refuses a name that ends neither in .jsonl nor in .csv.

@@ -4,12 +4,12 @@
 #include "run_state.hpp"
 
 #include <penstock/gpu/error.hpp>
+#include <penstock/io/error.hpp>
+#include <penstock/io/output_file.hpp>
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <exception>
 #include <stdexcept>
 
 namespace penstock::pipeline {
@@ -138,12 +138,14 @@ void pipeline::pause() {
 std::uint64_t pipeline::write_trace(const std::filesystem::path& file) const {
   if (!impl_->trace)
     throw std::invalid_argument("there is no trace to write: describe the pipeline with traced(), so that it is kept");
-  std::ofstream out(file);
-  if (out) impl_->trace->write(out);
-  if (out) out.close();
-  if (!out)  // formatting what a failed stream no longer takes leaves errno as it was
-    throw error(fmt::format("the trace could not be written to {} ({})", file.string(), std::strerror(errno)),
-                {"trace", 0, 0, 0, {}});
+  try {
+    io::output_file out(file);
+    impl_->trace->write([&](std::string_view piece) { out.append(piece); });
+    out.commit();
+  } catch (const io::error& e) {
+    throw error(fmt::format("the trace could not be written: {}", e.what()), {.stage = "trace"},
+                std::current_exception());
+  }
   return impl_->trace->dropped();
 }
 

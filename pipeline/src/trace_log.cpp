@@ -2,18 +2,19 @@
 
 #include <penstock/utf8.hpp>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <ostream>
 #include <string>
 #include <vector>
 
 namespace penstock::pipeline {
 namespace {
 
+constexpr std::size_t piece_bytes = std::size_t{64} << 10;
 constexpr int entrance_thread = 1;  // no thread of this process has this number
 
 double microseconds(clock::duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
@@ -48,7 +49,7 @@ std::uint64_t trace_log::dropped() const noexcept {
   return all > capacity_ ? all - capacity_ : 0;
 }
 
-void trace_log::write(std::ostream& out) const {
+void trace_log::write(const std::function<void(std::string_view)>& take) const {
   std::vector<const record*> spans;
   std::map<int, track> threads;
   const std::size_t count = std::min<std::size_t>(next_.load(std::memory_order_relaxed), capacity_);
@@ -63,25 +64,31 @@ void trace_log::write(std::ostream& out) const {
     return a->what.begin != b->what.begin ? a->what.begin < b->what.begin : a->what.end > b->what.end;
   });
   const int process = ::getpid();
-  out << "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"dropped spans\":\"" << dropped() << "\"},\"traceEvents\":[\n";
-  out << nlohmann::json{{"ph", "M"}, {"pid", process}, {"name", "process_name"}, {"args", {{"name", "penstock"}}}};
+  std::string text = fmt::format(
+      "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"dropped spans\":\"{}\"}},\"traceEvents\":[\n", dropped());
+  text +=
+      nlohmann::json{{"ph", "M"}, {"pid", process}, {"name", "process_name"}, {"args", {{"name", "penstock"}}}}.dump();
+  const auto add = [&](const nlohmann::json& event) {
+    text += ",\n" + event.dump();
+    if (text.size() < piece_bytes) return;
+    take(text);
+    text.clear();
+  };
   for (const auto& [thread, where] : threads)
-    out << ",\n"
-        << nlohmann::json{{"ph", "M"},
-                          {"pid", process},
-                          {"tid", thread},
-                          {"name", "thread_name"},
-                          {"args", {{"name", name_of(where)}}}};
+    add({{"ph", "M"},
+         {"pid", process},
+         {"tid", thread},
+         {"name", "thread_name"},
+         {"args", {{"name", name_of(where)}}}});
   for (const record* r : spans)
-    out << ",\n"
-        << nlohmann::json{{"ph", "X"},
-                          {"pid", process},
-                          {"tid", r->thread},
-                          {"name", as_utf8(r->what.name)},
-                          {"ts", microseconds(r->what.begin - zero_)},
-                          {"dur", microseconds(r->what.end - r->what.begin)},
-                          {"args", {{"block", r->what.block}, {"rows", r->what.rows}, {"epoch", r->what.epoch}}}};
-  out << "\n]}\n";
+    add({{"ph", "X"},
+         {"pid", process},
+         {"tid", r->thread},
+         {"name", as_utf8(r->what.name)},
+         {"ts", microseconds(r->what.begin - zero_)},
+         {"dur", microseconds(r->what.end - r->what.begin)},
+         {"args", {{"block", r->what.block}, {"rows", r->what.rows}, {"epoch", r->what.epoch}}}});
+  take(text + "\n]}\n");
 }
 
 }  // namespace penstock::pipeline

@@ -5,8 +5,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <iosfwd>
+#include <functional>
 #include <memory>
+#include <string_view>
 
 namespace penstock::pipeline {
 
@@ -30,8 +31,8 @@ class trace_log {
   void add(track where, const span& what) noexcept;
   std::uint64_t dropped() const noexcept;
 
-  /// Chrome's trace events as JSON: what Perfetto opens. Spans that are being added meanwhile are left out.
-  void write(std::ostream& out) const;
+  /// Chrome's trace events as JSON, in pieces: what Perfetto opens. Spans that are being added meanwhile are left out.
+  void write(const std::function<void(std::string_view)>& take) const;
 
  private:
   struct record {

@@ -6,6 +6,7 @@
 #include "interruptions.hpp"
 #include "nth_use.hpp"
 
+#include <penstock/io/output_file.hpp>
 #include <penstock/io/row_reader.hpp>
 #include <penstock/io/seal.hpp>
 #include <penstock/io/writer.hpp>
@@ -209,6 +210,20 @@ BOOST_AUTO_TEST_CASE(predictions_that_cannot_be_written_leave_the_ones_before) {
   try_full_disk(to);
 }
 
+BOOST_AUTO_TEST_CASE(small_outputs_that_cannot_be_written_leave_the_ones_before) {
+  const scratch_folder folder;
+  const fs::path file = folder.path("results.json");
+  const std::string text(3000, '7');
+  const output to{"report", file, [&](penstock::fault_seam faults) { io::write_file(file, text, std::move(faults)); },
+                  [&] { return contents(file) == text; }};
+  to.write(nullptr);
+  BOOST_TEST_REQUIRE(to.is_whole());
+  std::ofstream(file) << std::string(4000, 'o');  // longer, so that what is left of it would show
+  try_all_sites(to);
+  std::ofstream(file) << std::string(3000, 'o');
+  try_full_disk(to);
+}
+
 BOOST_AUTO_TEST_CASE(a_file_is_on_the_disk_before_it_has_its_name_and_its_name_when_the_call_returns) {
   using penstock::fault_site;
   struct all_sites final : penstock::fault_injector {
@@ -224,11 +239,16 @@ BOOST_AUTO_TEST_CASE(a_file_is_on_the_disk_before_it_has_its_name_and_its_name_w
   };
   const std::vector<fault_site> expected{fault_site::write_file, fault_site::sync_file, fault_site::rename_file,
                                          fault_site::sync_file};  // the file, its folder
-  const auto of_file = std::make_shared<all_sites>();
+  const auto of_report = std::make_shared<all_sites>(), of_file = std::make_shared<all_sites>();
+  io::write_file(folder.path("results.json"), "text", of_report);
+  BOOST_TEST((last_of(of_report) == expected));
   io::writer to(folder.path("sealed.h5"), of_file);
   to.create("/x", penstock::type::int8, {3});
   to.commit_sealed();
   BOOST_TEST((last_of(of_file) == expected));
+  const auto of_log = std::make_shared<all_sites>();
+  io::append_to_file(folder.path("log.jsonl"), "text", io::durability::disk, of_log);
+  BOOST_TEST((of_log->asked == std::vector{fault_site::open_file, fault_site::write_file, fault_site::sync_file}));
 }
 
 BOOST_AUTO_TEST_CASE(calls_that_signals_interrupt_are_made_again_and_short_writes_are_gone_on_with) {
@@ -246,10 +266,27 @@ BOOST_AUTO_TEST_CASE(calls_that_signals_interrupt_are_made_again_and_short_write
     io::row_reader({{file, "/x"}}).read(0, found.size(), std::as_writable_bytes(std::span(found)));
     return io::check_seal(file) && found == values;
   };
-  for (const auto site :
-       {fault_site::open_file, fault_site::write_file, fault_site::sync_file, fault_site::rename_file})
-    check_that_interrupted_calls_are_made_again("sealed file", site, writes);
-  check_that_short_calls_are_gone_on_with("sealed file", fault_site::write_file, 7, writes);
+  const std::string text = "{\"some\": \"text\"}\n";
+  const fs::path report = folder.path("results.json"), log = folder.path("log.jsonl");
+  const auto reports = [&](penstock::fault_seam faults) {
+    fs::remove(report);
+    io::write_file(report, text, std::move(faults));
+    return contents(report) == text;
+  };
+  const auto appends = [&](penstock::fault_seam faults) {
+    const std::string before = fs::exists(log) ? contents(log) : std::string();
+    io::append_to_file(log, text, io::durability::disk, faults);
+    return contents(log) == before + text;
+  };
+  for (const auto& [stage, work] :
+       {std::pair<const char*, std::function<bool(penstock::fault_seam)>>{"sealed file", writes},
+        {"report", reports},
+        {"log", appends}}) {
+    for (const auto site : {fault_site::open_file, fault_site::write_file, fault_site::sync_file})
+      check_that_interrupted_calls_are_made_again(stage, site, work);
+    if (stage != std::string("log")) check_that_interrupted_calls_are_made_again(stage, fault_site::rename_file, work);
+    check_that_short_calls_are_gone_on_with(stage, fault_site::write_file, 7, work);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

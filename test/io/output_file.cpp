@@ -1,0 +1,117 @@
+#include <penstock/io/error.hpp>
+#include <penstock/io/output_file.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+
+namespace io = penstock::io;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct folder {
+  fs::path path = fs::temp_directory_path() / ("penstock-output-" + std::to_string(::getpid()));
+  folder() { fs::create_directories(path); }
+  ~folder() { fs::remove_all(path); }
+  std::size_t files() const {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(path), fs::directory_iterator{}));
+  }
+};
+
+std::string contents(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+auto says(const fs::path& file, int system) {
+  return [file, system](const io::error& e) {
+    const std::string text = e.what();
+    return e.context().system == system && e.context().file == file.string() && text.find('\n') == std::string::npos;
+  };
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(output_file)
+
+BOOST_FIXTURE_TEST_CASE(a_file_is_there_whole_after_commit_and_not_before, folder) {
+  const fs::path file = path / "results.json";
+  io::write_file(file, "older, and longer than what follows");
+  io::output_file to(file);
+  to.append("some ");
+  to.append("more");
+  BOOST_TEST(contents(file) == "older, and longer than what follows");
+  BOOST_TEST(contents(to.name()) == "some more");
+  to.commit();
+  BOOST_TEST(contents(file) == "some more");
+  BOOST_TEST(files() == 1u);
+}
+
+BOOST_FIXTURE_TEST_CASE(without_commit_nothing_is_left_and_the_older_file_stays, folder) {
+  const fs::path file = path / "results.json";
+  io::write_file(file, "older");
+  { io::output_file(file).append("newer"); }
+  BOOST_TEST(contents(file) == "older");
+  BOOST_TEST(files() == 1u);
+}
+
+BOOST_FIXTURE_TEST_CASE(another_program_may_write_it_under_its_name_until_commit, folder) {
+  const fs::path file = path / "loss.svg";
+  io::output_file to(file);
+  std::ofstream(to.name()) << "a picture";
+  to.commit();
+  BOOST_TEST(contents(file) == "a picture");
+  BOOST_TEST(files() == 1u);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_link_stays_and_what_it_names_is_written, folder) {
+  const fs::path file = path / "results.json", link = path / "latest.json";
+  fs::create_symlink("results.json", link);
+  io::write_file(link, "text");
+  BOOST_TEST(fs::is_symlink(link));
+  BOOST_TEST(contents(file) == "text");
+}
+
+BOOST_FIXTURE_TEST_CASE(a_pipe_gets_the_bytes_as_they_come, folder) {
+  const fs::path pipe = path / "pipe.json";
+  BOOST_TEST_REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  std::string got;
+  std::jthread reader([&] { got = contents(pipe); });
+  const std::string text(300'000, 'p');  // more than a pipe holds
+  io::write_file(pipe, text);
+  reader.join();
+  BOOST_TEST((got == text));
+  BOOST_TEST(fs::is_fifo(pipe));
+  BOOST_TEST(files() == 1u);
+}
+
+BOOST_FIXTURE_TEST_CASE(what_cannot_be_written_is_named_with_the_systems_cause, folder) {
+  const fs::path nowhere = path / "none" / "results.json";
+  BOOST_CHECK_EXCEPTION(io::write_file(nowhere, "text"), io::error, says(nowhere, ENOENT));
+  BOOST_CHECK_EXCEPTION(io::append_to_file(nowhere, "text", io::durability::disk), io::error, says(nowhere, ENOENT));
+  const fs::path full = path / "full.json";
+  fs::create_symlink("/dev/full", full);
+  BOOST_CHECK_EXCEPTION(io::write_file(full, "text"), io::error, says(full, ENOSPC));
+  BOOST_CHECK_EXCEPTION(io::append_to_file(full, "text", io::durability::process), io::error, says(full, ENOSPC));
+  BOOST_CHECK_EXCEPTION(io::append_to_file(path, "text", io::durability::process), io::error, says(path, EISDIR));
+  BOOST_TEST(files() == 1u);
+}
+
+BOOST_FIXTURE_TEST_CASE(lines_are_added_to_what_is_there, folder) {
+  const fs::path file = path / "log.jsonl";
+  io::append_to_file(file, "one\n", io::durability::process);
+  io::append_to_file(file, "two\n", io::durability::disk);
+  BOOST_TEST(contents(file) == "one\ntwo\n");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
