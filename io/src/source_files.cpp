@@ -1,6 +1,7 @@
 #include "source_files.hpp"
 
 #include "describe.hpp"
+#include "external_bytes.hpp"
 #include "library_prefixes.hpp"
 #include "open_hdf5.hpp"
 #include "virtual_mapping.hpp"
@@ -31,6 +32,18 @@ std::vector<std::filesystem::path> candidates(const std::filesystem::path& writt
   return all;
 }
 
+/// What is neither a file nor a folder is not opened: a named pipe may be waited for, and is no source that is missing.
+void refuse_special_file(const std::filesystem::path& path) {
+  std::error_code missing;
+  const auto status = std::filesystem::status(path, missing);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
+      !std::filesystem::is_directory(status))
+    throw unreadable(
+        fmt::format("the file {} of one of its sources is no regular file, which could be read at any "
+                    "position",
+                    path.string()));
+}
+
 /// Closed where it does not open.
 file_id open_if_possible(const std::filesystem::path& path, file_identity& identity) {
   try {
@@ -53,25 +66,36 @@ class survey {
                       "deep: there may be no end to reading them",
                       deepest));
     const property_id creation(checked(H5Dget_create_plist(dataset), "its properties cannot be read"));
-    if (H5Pget_layout(creation.native()) != H5D_VIRTUAL) return;
     const auto owner = file_name_of(dataset);
+    if (const int files = H5Pget_external_count(creation.native()); files > 0)
+      refuse_special_files(creation.native(), static_cast<std::size_t>(files), owner);
+    if (H5Pget_layout(creation.native()) != H5D_VIRTUAL) return;
     const file_id own(checked(H5Iget_file_id(dataset), "its file cannot be found"));
     source_finder files(owner);
-    for (const auto& name : fixed_sources(creation.native())) {
-      const auto found = name.file == "." ? source_finder::source{owner, {}, own.native()} : files.find(name.file);
-      if (!found || !is_dataset(found->file, name.dataset)) {
+    for (const auto& written : written_sources(creation.native())) {
+      if (written.is_numbered()) {
+        for (std::uint64_t number = 0; visit_source(written.at(number), files, {owner, {}, own.native()}, depth);)
+          ++number;
+      } else if (const auto name = written.at(0); !visit_source(name, files, {owner, {}, own.native()}, depth)) {
         absent.push_back(name.file + ":" + name.dataset);
-        continue;
       }
-      if (done_.contains({found->path.native(), name.dataset})) continue;
-      const dataset_id source(
-          checked(H5Dopen2(found->file, name.dataset.c_str(), H5P_DEFAULT), "a source cannot be opened"));
-      visit(source.native(), depth + 1);
-      done_.insert({found->path.native(), name.dataset});
     }
   }
 
  private:
+  /// False where there is no such source.
+  bool visit_source(const source_name& name, source_finder& files, const source_finder::source& own,
+                    std::size_t depth) {
+    const auto found = name.file == "." ? own : files.find(name.file);
+    if (!found || !is_dataset(found->file, name.dataset)) return false;
+    if (done_.contains({found->path.native(), name.dataset})) return true;
+    const dataset_id source(
+        checked(H5Dopen2(found->file, name.dataset.c_str(), H5P_DEFAULT), "a source cannot be opened"));
+    visit(source.native(), depth + 1);
+    done_.insert({found->path.native(), name.dataset});
+    return true;
+  }
+
   std::set<std::pair<std::string, std::string>> done_;
 };
 
@@ -132,6 +156,7 @@ std::optional<source_finder::source> source_finder::find(const std::string& writ
   last_ = written;
   found_.reset();
   for (const auto& path : candidates(written, owner_)) {
+    refuse_special_file(path);
     file_identity identity;
     if (file_id file = open_if_possible(path, identity)) {
       file_ = std::move(file);

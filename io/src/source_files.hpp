@@ -27,7 +27,8 @@ class source_finder {
   explicit source_finder(std::filesystem::path owner) : owner_(std::move(owner)) {}
 
   /// The file that is written so. Nothing where libhdf5 finds none, and gives fill values without a word: there is no
-  /// such file, or it does not open. Throws failure where the system is out of files or memory.
+  /// such file, or it does not open. Throws failure where the system is out of files or memory, and unreadable where it
+  /// is neither a file nor a folder.
   std::optional<source> find(const std::string& written);
 
  private:
@@ -38,11 +39,13 @@ class source_finder {
 };
 
 /// FILE:DATASET of the sources of a virtual dataset that are not there: neither its own, nor those of sources that are
-/// virtual themselves. Throws failure where those have no end: libhdf5 would crash.
+/// virtual themselves; those that %b numbers are as many as there are. Throws failure where those have no end: libhdf5
+/// would crash; and unreadable where what libhdf5 would open for one of them, the file or an external file of its
+/// dataset, is there and no regular file: it may be a pipe, for whose writer libhdf5 would wait without end.
 std::vector<std::string> absent_sources(hid_t dataset);
 
 /// row_reader::decoded_rows of a virtual dataset, by what the files of its sources say: for one that libhdf5 reads. 0
-/// where its mappings are not fixed boxes. Throws failure where the system is out of files or memory.
+/// where its mappings are not fixed boxes. Throws failure as source_finder does.
 std::uint64_t decoded_rows_of_sources(hid_t dataset, std::size_t row_axis);
 
 /// Whether `name` leads to a dataset that opens.

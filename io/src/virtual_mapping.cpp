@@ -47,22 +47,28 @@ std::string name_from(Get get, hid_t creation, std::size_t n) {
   return name;
 }
 
-/// A name in which `%%` stands for `%`. Nothing where `%b` stands for numbers.
-std::optional<std::string> fixed_name(const std::string& written) {
+/// Whether %b stands for numbers in it. What else follows a % but another one, libhdf5 does not write.
+bool is_numbered_name(const std::string& written) {
+  for (std::size_t n = 0; n < written.size(); ++n)
+    if (written[n] == '%' && (++n == written.size() || written[n] != '%')) return true;
+  return false;
+}
+
+/// A name in which %% stands for %, and %b for a number.
+std::string name_at(const std::string& written, std::uint64_t number) {
   std::string name;
   for (std::size_t n = 0; n < written.size(); ++n) {
-    name += written[n];
-    if (written[n] != '%') continue;
-    if (++n == written.size() || written[n] != '%') return std::nullopt;
+    if (written[n] != '%') {
+      name += written[n];
+    } else if (++n < written.size()) {
+      name += written[n] == 'b' ? std::to_string(number) : written.substr(n, 1);
+    }
   }
   return name;
 }
 
-std::optional<source_name> read_source_name(hid_t creation, std::size_t n) {
-  auto file = fixed_name(name_from(H5Pget_virtual_filename, creation, n));
-  auto dataset = fixed_name(name_from(H5Pget_virtual_dsetname, creation, n));
-  if (!file || !dataset) return std::nullopt;
-  return source_name{std::move(*file), std::move(*dataset)};
+written_source read_written_source(hid_t creation, std::size_t n) {
+  return {name_from(H5Pget_virtual_filename, creation, n), name_from(H5Pget_virtual_dsetname, creation, n)};
 }
 
 std::size_t count_mappings(hid_t creation) {
@@ -73,10 +79,11 @@ std::size_t count_mappings(hid_t creation) {
 
 std::optional<virtual_mapping> read_mapping(hid_t creation, std::size_t n) {
   virtual_mapping m;
-  auto name = read_source_name(creation, n);
-  if (!name) return std::nullopt;
-  m.file = std::move(name->file);
-  m.dataset = std::move(name->dataset);
+  const auto written = read_written_source(creation, n);
+  if (written.is_numbered()) return std::nullopt;
+  auto name = written.at(0);
+  m.file = std::move(name.file);
+  m.dataset = std::move(name.dataset);
   const space_id to(checked(H5Pget_virtual_vspace(creation, n), "a mapping cannot be read"));
   const space_id from(checked(H5Pget_virtual_srcspace(creation, n), "a mapping cannot be read"));
   const auto target = simple_selection(to.native());
@@ -134,12 +141,15 @@ bool virtual_mapping::resolve(const std::vector<std::uint64_t>& source_shape) {
   return t == target.rank;
 }
 
-std::vector<source_name> fixed_sources(hid_t creation) {
+bool written_source::is_numbered() const { return is_numbered_name(file) || is_numbered_name(dataset); }
+
+source_name written_source::at(std::uint64_t number) const { return {name_at(file, number), name_at(dataset, number)}; }
+
+std::vector<written_source> written_sources(hid_t creation) {
   const library_guard guard;
-  std::vector<source_name> all;
+  std::vector<written_source> all;
   const auto count = count_mappings(creation);
-  for (std::size_t n = 0; n < count; ++n)
-    if (auto name = read_source_name(creation, n)) all.push_back(std::move(*name));
+  for (std::size_t n = 0; n < count; ++n) all.push_back(read_written_source(creation, n));
   return all;
 }
 

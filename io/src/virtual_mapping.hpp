@@ -32,13 +32,22 @@ struct virtual_mapping {
   bool resolve(const std::vector<std::uint64_t>& source_shape);
 };
 
-/// Names of a source, as they are written.
+/// Names of a source; "." is the virtual dataset's own file.
 struct source_name {
   std::string file, dataset;
 };
 
-/// The sources of all mappings in the creation properties, but for those that %b numbers.
-std::vector<source_name> fixed_sources(hid_t creation);
+/// Names of a source as they are written, or of many, where %b stands for the numbers 0, 1, 2, ...: as many as there
+/// are.
+struct written_source {
+  std::string file, dataset;
+
+  bool is_numbered() const;
+  source_name at(std::uint64_t number) const;
+};
+
+/// The sources of all mappings in the creation properties.
+std::vector<written_source> written_sources(hid_t creation);
 
 /// The mappings in the creation properties. Nothing where one is not made of boxes that are fixed: names with %b,
 /// unlimited or irregular selections, several blocks of more than one index, steps in a source but along its first

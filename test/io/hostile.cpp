@@ -42,11 +42,11 @@ void try_row(const io::row_reader& reader, std::uint64_t row, const std::filesys
   }
 }
 
-void visit(const std::filesystem::path& path) {
+void visit(const std::filesystem::path& path, const io::read_options& options) {
   try {
     const io::file file(path);
     file.datasets();
-    const io::row_reader reader({{.file = path, .dataset = "/x"}});
+    const io::row_reader reader({{.file = path, .dataset = "/x"}}, options);
     if (reader.rows() == 0) return;
     try_row(reader, 0, path);
     try_row(reader, reader.rows() - 1, path);
@@ -58,7 +58,7 @@ void visit(const std::filesystem::path& path) {
 }
 
 /// In a child that may take `bytes` more of address space, 20 s of a processor and two minutes: its exit status.
-int status_of_child(const std::filesystem::path& path, std::size_t bytes) {
+int status_of_child(const std::filesystem::path& path, std::size_t bytes, const io::read_options& options = {}) {
   std::cout.flush();
   const auto child = ::fork();
   if (child == 0) {
@@ -72,7 +72,7 @@ int status_of_child(const std::filesystem::path& path, std::size_t bytes) {
     ::alarm(120);  // who waits takes no processor
     int status = 1;
     try {
-      visit(path);
+      visit(path, options);
       status = 0;
     } catch (const std::exception& e) {
       std::cout << e.what() << "\n";
@@ -117,6 +117,80 @@ BOOST_AUTO_TEST_CASE(a_pipe_in_the_place_of_an_external_file_is_refused_before_l
     BOOST_CHECK_EXCEPTION(io::row_reader({{.file = file, .dataset = "/x"}}), io::error, [&](const io::error& e) {
       return std::string(e.what()).find(pipe.string() + " is no regular file") != std::string::npos;
     });
+  }
+}
+
+/// What libhdf5 alone can find is looked at before it is asked: sources that %b numbers, mappings that are no boxes,
+/// and sources that are virtual themselves.
+BOOST_AUTO_TEST_CASE(a_pipe_behind_a_virtual_dataset_that_libhdf5_reads_is_refused_before_it_is_opened) {
+  const auto pipe = made_folder() / "source.pipe";
+  std::filesystem::remove(pipe);
+  BOOST_REQUIRE_EQUAL(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string how : {"numbered", "irregular", "nested", "file", "irregular_file", "numbered_file"}) {
+    const auto file = made_folder() / ("piped_source_" + how + ".h5");
+    penstock::test::run_python("how, path, pipe = '" + how + "', '" + file.string() + "', '" + pipe.string() + "'\n" +
+                               R"(
+import h5py
+from h5py import h5d, h5p, h5s, h5t
+
+def irregular():
+    space = h5s.create_simple((1000, 8))
+    space.select_hyperslab((0, 0), (100, 8))
+    space.select_hyperslab((150, 0), (300, 8), op=h5s.SELECT_OR)
+    return space
+
+def virtual(file, name, mapped, source, source_space, maximum=None, source_file='.'):
+    create = h5p.create(h5p.DATASET_CREATE)
+    create.set_virtual(mapped, source_file.encode(), source.encode(), source_space)
+    space = h5s.create_simple(mapped.get_simple_extent_dims(), maximum)
+    h5d.create(file.id, name.encode(), h5t.IEEE_F32LE, space, dcpl=create)
+
+def numbered(file, source, source_file='.'):
+    mapped = h5s.create_simple((2, 8), (h5s.UNLIMITED, 8))
+    mapped.select_hyperslab((0, 0), (h5s.UNLIMITED, 1), (1, 8), (1, 8))
+    virtual(file, 'x', mapped, source, h5s.create_simple((1, 8)), (h5s.UNLIMITED, 8), source_file)
+
+with h5py.File(path, 'w') as file:
+    outside = dict(external=[(pipe, 0, 32000)])
+    if how == 'numbered':
+        file.create_dataset('of0', (1, 8), 'f4')
+        file.create_dataset('of1', (1, 8), 'f4', **outside)
+        numbered(file, 'of%b')
+    elif how == 'numbered_file':
+        with h5py.File(pipe.replace('.pipe', '.0'), 'w') as first:
+            first.create_dataset('of', (1, 8), 'f4')
+        numbered(file, 'of', pipe.replace('.pipe', '.%b'))
+    elif how == 'file':
+        whole = h5s.create_simple((1000, 8))
+        virtual(file, 'x', whole, 'of', whole, source_file=pipe)
+    elif how == 'irregular_file':
+        virtual(file, 'x', irregular(), 'of', irregular(), source_file=pipe)
+    else:
+        file.create_dataset('of', (1000, 8), 'f4', **outside)
+        whole = h5s.create_simple((1000, 8))
+        if how == 'nested':
+            virtual(file, 'inner', whole, 'of', whole)
+        virtual(file, 'x', irregular(), 'inner' if how == 'nested' else 'of', irregular())
+)");
+    auto named = pipe;
+    if (how == "numbered_file") {  // the first is there, the second is a pipe
+      named.replace_extension(".1");
+      std::filesystem::remove(named);
+      BOOST_REQUIRE_EQUAL(::mkfifo(named.c_str(), 0600), 0);
+    }
+    for (const bool missing : {false, true}) {  // a pipe is no source that is missing
+      const io::read_options options{.allow_missing_sources = missing};
+      BOOST_TEST(status_of_child(file, std::size_t{768} << 20, options) == 0, how);  // it ends in time
+      BOOST_CHECK_EXCEPTION(io::row_reader({{.file = file, .dataset = "/x"}}, options), io::error,
+                            [&](const io::error& e) {
+                              const std::string text = e.what();
+                              return text.find(named.string()) != std::string::npos &&
+                                     text.find("is no regular file") != std::string::npos;
+                            });
+    }
+    const auto described = io::file(file).describe("/x");
+    BOOST_TEST(described.unreadable.find("is no regular file") != std::string::npos,
+               how << ": " << described.unreadable);
   }
 }
 
