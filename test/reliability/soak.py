@@ -1,12 +1,15 @@
-"""Disturbs penstock-train at random for a while: SIGKILL, SIGINT, SIGTERM, a data file that is damaged or gone and put
-back, a checkpoint cut or flipped (the one before is put back, as a user would), no space for files. Whatever happens,
-the program ends in time, with one line where it fails, and each run ends with the bits of the undisturbed one:
+"""Disturbs penstock-train and penstock-predict at random for a while: SIGKILL, SIGINT, SIGTERM, a data file whose headers are
+damaged or which is cut, bits flipped within its stored chunks, a checkpoint cut or flipped (the one before is put back, as a user
+would), no space for files. Whatever happens, the program ends in time, with one line where it fails, and each run ends with the
+bits of the undisturbed one; where damaged chunks may be left out, with those of a run in which their rows weigh nothing:
 soak.py FOLDER_OF_PROGRAMS [SECONDS [SEED]]"""
 
 import collections
+import json
 import os
 import pathlib
 import random
+import re
 import resource
 import shutil
 import signal
@@ -15,14 +18,18 @@ import sys
 import tempfile
 import time
 
-from training import state_of, training
+import h5py
+import numpy
+
+from predicting import predicting
+from training import CHUNK, state_of, training
 
 PROMPT = 120  # seconds; much longer than anything here takes, on a busy machine and disk too
 
 
 class soak:
-    def __init__(self, run, chance, seconds):
-        self.run, self.chance, self.seconds = run, chance, seconds
+    def __init__(self, run, predicted, expected, chance, seconds):
+        self.run, self.predicted, self.expected, self.chance, self.seconds = run, predicted, expected, chance, seconds
         self.checkpoint = run.folder / "state.h5"
         self.counts = collections.Counter()
 
@@ -71,6 +78,80 @@ class soak:
         if code == 0:  # what it learned from damaged data is no part of this run
             self.checkpoint.unlink() if before is None else self.checkpoint.write_bytes(before)
 
+    def with_flipped_bits(self, folder):
+        """A copy of the data in which a few bits are flipped within one to three stored chunks; their dataset and rows."""
+        folder.mkdir()
+        copy = folder / self.run.data.name
+        shutil.copy(self.run.data, copy)
+        dataset = self.chance.choice(("x", "label"))
+        with h5py.File(copy) as file:
+            stored = file[dataset].id
+            chosen = self.chance.sample(range(stored.get_num_chunks()), self.chance.randint(1, 3))
+            chunks = [stored.get_chunk_info(number) for number in chosen]
+            rows = file[dataset].shape[0]
+        with open(copy, "r+b") as file:
+            for chunk in chunks:
+                for at in self.chance.sample(range(chunk.size), self.chance.randint(1, 3)):
+                    file.seek(chunk.byte_offset + at)
+                    byte = file.read(1)[0]
+                    file.seek(chunk.byte_offset + at)
+                    file.write(bytes([byte ^ (1 << self.chance.randrange(8))]))
+        return copy, dataset, sorted((range(c.chunk_offset[0], min(c.chunk_offset[0] + CHUNK, rows)) for c in chunks), key=min)
+
+    def flipped_bits(self):
+        """The run ends with the error that names file, dataset and rows. Its checkpoint is none the worse: the run goes on from it. Where
+        the damaged rows are behind it, and no epoch is left, it has the right bits."""
+        copy, dataset, damaged = self.with_flipped_bits(self.run.folder / "flipped")
+        running = self.run.start(self.checkpoint, copy)
+        shown, errors = running.communicate(timeout=PROMPT)
+        shutil.rmtree(copy.parent)
+        if running.returncode == 0:
+            assert state_of(self.checkpoint) == self.expected, "flipped bits were not told, and other bits came out"
+            self.counts["flipped bits that no row was read of any more"] += 1
+            return
+        assert running.returncode == 1 and errors.count("\n") == 1, f"exit code {running.returncode}: {errors}"
+        assert str(copy) in errors and f"/{dataset}" in errors and "rows " in errors, errors
+        told = [tuple(map(int, pair)) for pair in re.findall(r"(\d+)(?:-| to )(\d+)", errors)]
+        assert any(first < rows.stop and last >= rows.start for first, last in told for rows in damaged), f"no row of {damaged}: {errors}"
+
+    def flipped_bits_left_out(self):
+        """With --damaged skip the rows of the chunks are masked, all of them and no others, and listed: the bits are those of a run in
+        which these rows weigh nothing."""
+        copy, dataset, damaged = self.with_flipped_bits(self.run.folder / "flipped")
+        skipping, weighted = copy.parent / "skipping.h5", copy.parent / "weighted.h5"
+        results = copy.parent / "results.json"
+        order = ["--run-rows", str(CHUNK), "--pool-rows", "4096"]  # whatever fields there are
+        running = self.run.start(skipping, copy, more=[*order, "--damaged", "skip:20000", "--json", results])
+        shown, errors = running.communicate(timeout=PROMPT)
+        assert running.returncode == 0, errors
+        assert json.loads(results.read_text())["damaged_rows"] == sum(map(len, damaged)), shown
+        for rows in damaged:
+            assert str(copy) in shown and f"{rows[0]}" in shown, f"{rows} is not listed: {shown}"
+        shutil.copy(self.run.data, copy)
+        with h5py.File(copy, "a") as file:
+            weights = numpy.ones(file[dataset].shape[0], "f4")
+            for rows in damaged:
+                weights[rows.start : rows.stop] = 0
+            file["weight"] = weights
+        self.end(self.run.start(weighted, copy, more=[*order, "--weights", "/weight"]), (0,))
+        same, other = state_of(skipping), state_of(weighted)
+        shutil.rmtree(copy.parent)
+        assert same == other, f"other bits than where rows {damaged} weigh nothing"
+
+    def predictions(self):
+        """Predictions that are killed, stopped or left alone: those before, or the new ones, whole."""
+        kind, number = self.predicted.next_kind(), self.chance.choice((signal.SIGKILL, signal.SIGINT, signal.SIGTERM))
+        running = self.predicted.start(kind)
+        try:
+            running.communicate(timeout=self.chance.uniform(0, self.seconds / 6))
+        except subprocess.TimeoutExpired:
+            running.send_signal(number)
+        code = self.end(running, (-number, 128 + number, 0))
+        if code >= 0:
+            left = self.predicted.partials()
+            assert not left, f"exit code {code}, and it left {left}"
+        self.predicted.look(kind, done=code == 0)
+
     def damaged_checkpoint(self):
         if not self.checkpoint.exists():
             return self.interrupted()
@@ -100,19 +181,20 @@ class soak:
         if self.end(running, (0, 1)) == 1:
             assert (self.checkpoint.read_bytes() if self.checkpoint.exists() else None) == before
 
-    def go(self, until, expected):
-        steps = [self.killed, self.interrupted, self.terminated, self.damaged_data, self.damaged_checkpoint, self.full_disk]
+    def go(self, until):
+        steps = [self.killed, self.interrupted, self.terminated, self.damaged_data, self.flipped_bits, self.flipped_bits_left_out,
+                 self.damaged_checkpoint, self.full_disk, self.predictions]  # fmt: skip
         while time.monotonic() < until:
             step = self.chance.choice(steps)
             step()
             self.counts[step.__name__] += 1
             if self.counts.total() % 8 == 0:
-                self.finish(expected)
-        self.finish(expected)
+                self.finish()
+        self.finish()
 
-    def finish(self, expected):
+    def finish(self):
         self.end(self.run.start(self.checkpoint), (0,))
-        assert state_of(self.checkpoint) == expected, "other bits than the undisturbed run"
+        assert state_of(self.checkpoint) == self.expected, "other bits than the undisturbed run"
         self.checkpoint.unlink()
         self.counts["runs to the end, with the same bits"] += 1
 
@@ -121,15 +203,19 @@ def main(programs, seconds=600, seed=1):
     signal.signal(signal.SIGINT, signal.default_int_handler)  # also where this runs in the background
     with tempfile.TemporaryDirectory() as folder:
         run = training(programs, folder, rows=20000)
+        run.store()
         checkpoint = pathlib.Path(folder) / "state.h5"
         began = time.monotonic()
         undisturbed = run.start(checkpoint)
         _, errors = undisturbed.communicate(timeout=300)
         assert undisturbed.returncode == 0, errors
-        test = soak(run, random.Random(int(seed)), time.monotonic() - began)
-        expected = state_of(checkpoint)
+        took = time.monotonic() - began
+        model = pathlib.Path(folder) / "model.h5"
+        shutil.copy(checkpoint, model)
+        predicted = predicting(programs, folder, model, run.data)
+        test = soak(run, predicted, state_of(checkpoint), random.Random(int(seed)), took)
         checkpoint.unlink()
-        test.go(began + float(seconds), expected)
+        test.go(began + float(seconds))
     for what, count in sorted(test.counts.items()):
         print(f"{count:6} {what}")
 
