@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 
 namespace penstock::pipeline {
 namespace {
@@ -57,26 +58,40 @@ std::string describe_rows(std::span<const extent> extents) {
   return text;
 }
 
-std::exception_ptr stage_error(const ground& on, const std::string& stage, const block_place& place,
-                               std::span<const extent> extents, std::exception_ptr cause) {
-  error::place where{stage, place.epoch, place.first, place.rows, describe_rows(extents)};
+error located_error(const ground& on, const failed_work& work, const block_place& place,
+                    std::span<const extent> extents, std::exception_ptr cause) {
+  using enum failed_work::when;
+  error::place where{work.stage, place.epoch, place.first, place.rows, describe_rows(extents)};
   place_first_row(on, extents, where);
   std::string from = where.file.empty() ? "" : fmt::format(", from {} of {}", where.dataset, where.file);
   std::string why = "unknown exception";
   try {
     std::rethrow_exception(cause);
-  } catch (const io::error& e) {  // names file and dataset itself
-    where.file = e.context().file;
-    where.dataset = e.context().dataset;
-    from.clear();
+  } catch (const io::error& e) {
     why = e.what();
+    if (!e.context().file.empty()) {  // it names file and dataset itself
+      where.file = e.context().file;
+      where.dataset = e.context().dataset;
+      from.clear();
+    }
+  } catch (const std::bad_alloc&) {
+    why = "there is not enough host memory";
   } catch (const std::exception& e) {
     why = e.what();
   } catch (...) {
   }
   const std::string sentence =
-      fmt::format("{} failed at {} of epoch {}{}: {}", stage, where.rows, place.epoch, from, why);
-  return std::make_exception_ptr(error(sentence, std::move(where), std::move(cause)));
+      fmt::format("{} failed {} {} of epoch {}{}: {}", work.name.empty() ? work.stage : work.name,
+                  work.at == at       ? "at"
+                  : work.at == before ? "before"
+                                      : "at or before",
+                  extents.empty() && work.at != at ? "the end" : where.rows, place.epoch, from, why);
+  return {sentence, std::move(where), std::move(cause)};
+}
+
+std::exception_ptr stage_error(const ground& on, const std::string& stage, const block_place& place,
+                               std::span<const extent> extents, std::exception_ptr cause) {
+  return std::make_exception_ptr(located_error(on, {.stage = stage}, place, extents, std::move(cause)));
 }
 
 std::uint64_t block_reader::bytes_of(const block_place& place) const noexcept {

@@ -3,6 +3,13 @@
 #include "epoch_run.hpp"
 #include "ground.hpp"
 
+#include <penstock/pipeline/error.hpp>
+
+#include <exception>
+#include <span>
+#include <string>
+#include <vector>
+
 namespace penstock::pipeline {
 
 /// The host's part of a block's way: reads its rows into its slot (or into the rings), and lets host transforms work on
@@ -45,5 +52,9 @@ std::vector<extent> rows_drawn(const order& rows, std::uint64_t epoch, std::uint
 /// `cause`'s own.
 std::exception_ptr stage_error(const ground& on, const std::string& stage, const block_place& place,
                                std::span<const extent> extents, std::exception_ptr cause);
+/// The same, of any work, at the block or before it. Where there are no rows, what failed before them did before the
+/// end.
+error located_error(const ground& on, const failed_work& work, const block_place& place,
+                    std::span<const extent> extents, std::exception_ptr cause);
 
 }  // namespace penstock::pipeline

@@ -1,5 +1,6 @@
 #include "pipeline_impl.hpp"
 
+#include "block_reader.hpp"
 #include "make_report.hpp"
 #include "run_state.hpp"
 
@@ -53,10 +54,7 @@ std::shared_ptr<batch_lease> pipeline::impl::begin_run(std::uint64_t first, std:
   if (stream.device() != on->device())
     throw std::invalid_argument(
         fmt::format("the consumer's stream is on {}, the pipeline on {}", stream.device().name(), on->device().name()));
-  const batch_options& batches = on->parts->batch;
-  const schedule what(on->rows,
-                      {on->sizes.block_rows, batches.rows, on->sizes.ring_rows, batches.last, on->sizes.piece_rows},
-                      first, epochs, options.first_batch);
+  const schedule what(on->rows, sizes_of_a_run(), first, epochs, options.first_batch);
   if (lease && lease->held() > 0)
     throw error(
         fmt::format("{} batches of the run before are still held; release them before the next run", lease->held()),
@@ -110,6 +108,15 @@ std::optional<row_place> pipeline::place_of(std::string_view field, std::uint64_
                      static_cast<std::uint64_t>(&part - reader.segments().data())};
   }
   return std::nullopt;
+}
+
+error pipeline::failure(run_position at, std::exception_ptr cause, const failed_work& work) const {
+  const ground& on = *impl_->on;
+  const schedule epoch(on.rows, impl_->sizes_of_a_run(), at.epoch, 1, at.batch);
+  if (epoch.batches() == 0) return located_error(on, work, {at.epoch, 0, 0, 0}, {}, std::move(cause));
+  const schedule::batch_place place = epoch.batch(0);
+  return located_error(on, work, {place.epoch, 0, place.first, place.valid_rows},
+                       rows_drawn(on.rows, place.epoch, place.first, place.valid_rows), std::move(cause));
 }
 
 std::string pipeline::state(run_position next) const { return write_state(*impl_->on, next); }

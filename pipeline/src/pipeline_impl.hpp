@@ -33,6 +33,11 @@ struct pipeline::impl {
   void end_run_if_possible() noexcept;
   std::shared_ptr<batch_lease> begin_run(std::uint64_t first, std::uint64_t epochs, const consume_options& options);
 
+  schedule::sizes sizes_of_a_run() const noexcept {
+    const batch_options& batches = on->parts->batch;
+    return {on->sizes.block_rows, batches.rows, on->sizes.ring_rows, batches.last, on->sizes.piece_rows};
+  }
+
   /// Of now.
   pipeline_report report(const machine_limits& limits);
 

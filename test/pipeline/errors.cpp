@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <latch>
+#include <new>
 #include <set>
 #include <stdexcept>
 
@@ -237,6 +238,35 @@ BOOST_DATA_TEST_CASE(a_read_that_fails_names_file_dataset_and_rows, every_device
                           });
   }
   BOOST_TEST(penstock::test::consume(pipeline, 0, 1).size() == 4000u);
+}
+
+BOOST_DATA_TEST_CASE(a_consumer_can_give_its_own_failures_the_place_that_stages_give, every_device, name) {
+  const small_file file(2050, 64);
+  const auto pipeline = (pp::read(file.plain()) | pp::batched({.rows = 100, .last = pp::last_batch::pad}))
+                            .build(gpu::device::parse(name), small);
+  const auto cause = std::make_exception_ptr(own_exception());
+  const std::string from = ", from /wide of " + file.path().string() + ": the transform is tired";
+  const pp::error failed = pipeline.failure({3, 5}, cause);
+  BOOST_TEST(failed.what() == "consumer failed at rows 500-599 of epoch 3" + from);
+  BOOST_TEST(failed.where().stage == "consumer");
+  BOOST_TEST(failed.where().epoch == 3u);
+  BOOST_TEST(failed.where().first == 500u);
+  BOOST_TEST(failed.where().count == 100u);
+  BOOST_TEST(failed.where().file == file.path().string());
+  BOOST_TEST(failed.where().dataset == "/wide");
+  BOOST_CHECK_THROW(std::rethrow_exception(failed.cause()), own_exception);
+  using enum pp::failed_work::when;
+  BOOST_TEST(pipeline.failure({0, 20}, cause, {.stage = "step", .name = "step 7", .at = at_or_before}).what() ==
+             "step 7 failed at or before rows 2000-2049 of epoch 0" + from);
+  const pp::error early = pipeline.failure({1, 0}, cause, {.stage = "step", .at = before});
+  BOOST_TEST(early.what() == "step failed before rows 0-99 of epoch 1" + from);
+  BOOST_TEST(early.where().stage == "step");
+  BOOST_TEST(pipeline.failure({1, 21}, cause, {.at = before}).what() ==
+             "consumer failed before the end of epoch 1: the transform is tired");
+  BOOST_CHECK_THROW(pipeline.failure({1, 22}, cause), std::invalid_argument);
+  BOOST_TEST(pipeline.failure({0, 0}, std::make_exception_ptr(std::bad_alloc())).what() ==
+             "consumer failed at rows 0-99 of epoch 0, from /wide of " + file.path().string() +
+                 ": there is not enough host memory");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

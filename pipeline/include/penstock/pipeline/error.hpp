@@ -34,6 +34,18 @@ class error : public penstock::error {
   std::exception_ptr cause_;
 };
 
+/// Work of a consumer's own that failed, as pipeline::failure() is told of it.
+struct failed_work {
+  enum class when : std::uint8_t {
+    at,            ///< the batch named
+    at_or_before,  ///< it, or one before it: a device tells of what failed there later
+    before         ///< it was the next one
+  };
+  std::string stage = "consumer";  ///< error::place::stage
+  std::string name{};              ///< in the sentence, as "training step 12"; empty: stage
+  when at = when::at;
+};
+
 /// The run was stopped through its std::stop_token.
 class stopped : public penstock::error {
  public:

@@ -10,6 +10,7 @@
 #include <penstock/pipeline/report.hpp>
 
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <iterator>
@@ -77,6 +78,10 @@ class pipeline {
   const order& row_order() const noexcept;
   /// Where row `row` of the source is stored; nothing for a field that a transform makes.
   std::optional<row_place> place_of(std::string_view field, std::uint64_t row) const;
+  /// For a consumer whose own work on a batch failed: an error as the stages' are, with the rows of batch `at`, file
+  /// and dataset of the first of them, and `cause`, which is kept; rows and place are computed now. At
+  /// batches_per_epoch() it names the end of the epoch. Throws std::invalid_argument for a batch beyond that.
+  error failure(run_position at, std::exception_ptr cause, const failed_work& work = {}) const;
   /// Where a run stands whose next batch is `next`, with all that decides which rows follow (source, order, batches): a
   /// few hundred bytes of JSON, to be kept with a checkpoint.
   std::string state(run_position next) const;
