@@ -13,6 +13,8 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -35,6 +37,8 @@ struct run_under_faults {
   gpu::stream stream;
   train::planned_run planned;
   train::trainer trainer;
+  bool in_epoch = false;  ///< the call that failed, where one did
+  std::function<void()> before_epoch{}, after_epoch{};
 
   run_under_faults(const training_file& file, const std::string& device, const penstock::fault_seam& faults)
       : stream(gpu::device::parse(device), false, faults),
@@ -53,8 +57,13 @@ struct run_under_faults {
 
   /// One epoch from the checkpoint on; all weights.
   std::vector<std::byte> epoch_from(const std::filesystem::path& checkpoint) {
+    in_epoch = false;
     trainer.resume(checkpoint);
+    in_epoch = true;
+    if (before_epoch) before_epoch();
     trainer.train_epoch(planned.training);
+    if (after_epoch) after_epoch();
+    in_epoch = false;
     std::vector<std::byte> all;
     for (const train::state_item& item : trainer.stage().state()) {
       std::size_t bytes = size_of(item.element);
@@ -66,9 +75,12 @@ struct run_under_faults {
   }
 };
 
+/// Which uses of the seam count: those of an epoch alone, or also those of checkpoints.
+enum class uses : std::uint8_t { of_epoch, all };
+
 /// The fault within an epoch of one trainer, which is resumed afterwards.
 void try_one_trainer(const std::string& device, const std::string& fault_name, std::shared_ptr<nth_use> faults,
-                     std::function<bool(const outcome&)> expected) {
+                     std::function<bool(const outcome&)> expected, uses which) {
   const training_file file(600);
   run_under_faults run(file, device, faults);
   const auto checkpoint = file.path("c.h5");
@@ -81,8 +93,15 @@ void try_one_trainer(const std::string& device, const std::string& fault_name, s
                  .run =
                      [&](std::int64_t n) {
                        faults->arm(n);
-                       const outcome how = outcome_of(right_bits);
+                       if (which == uses::of_epoch) {
+                         faults->disarm();
+                         run.before_epoch = [&] { faults->arm(n); };
+                         run.after_epoch = [&] { faults->disarm(); };
+                       }
+                       outcome how = outcome_of(right_bits);
                        faults->disarm();
+                       run.before_epoch = run.after_epoch = nullptr;
+                       if (!how.sentence.empty() && !run.in_epoch) how.name += ", not in an epoch";
                        return how;
                      },
                  .happened = [&] { return faults->happened(); },
@@ -95,14 +114,14 @@ void try_one_trainer(const std::string& device, const std::string& fault_name, s
 
 /// The same; when the trainer is gone, so is all that it held.
 void try_training(const std::string& device, const std::string& fault_name, const std::shared_ptr<nth_use>& faults,
-                  const std::function<bool(const outcome&)>& expected) {
+                  const std::function<bool(const outcome&)>& expected, uses which = uses::all) {
   {
     const training_file file(600);
     run_under_faults once(file, device, {});
     once.trainer.train_epoch(once.planned.training);  // what a process takes once and keeps is no leak
   }
   const resources before = held_now();
-  try_one_trainer(device, fault_name, faults, expected);
+  try_one_trainer(device, fault_name, faults, expected, which);
   BOOST_TEST((held_now() == before), "leaks: " << before << " before, " << held_now() << " after");
 }
 
@@ -138,11 +157,16 @@ BOOST_DATA_TEST_CASE(a_read_that_fails_while_training_is_an_error_and_the_traine
 
 BOOST_DATA_TEST_CASE(a_call_of_the_driver_that_fails_while_training_is_an_error_and_so_does_it, every_device, name) {
   constexpr int launch_failure = 719;  // cudaErrorLaunchFailure
-  try_training(name, "a CUDA call fails",
-               std::make_shared<nth_use>(fault_site::cuda_call, fault{.error = launch_failure}),
-               [](const outcome& how) {
-                 return has_right_bits(how) /* asked again, or an event that nobody needs */ || how.says("cuda");
-               });
+  const auto fails = [&] { return std::make_shared<nth_use>(fault_site::cuda_call, fault{.error = launch_failure}); };
+  const auto has_its_place = [](const outcome& how) {
+    if (has_right_bits(how)) return true;  // asked again, or an event that nobody needs
+    return how.name.starts_with("pipeline::error (") && how.says("cuda") && how.says(" rows ") &&
+           how.says(" of epoch 0") && how.says("/x of ") && how.says("data.h5");
+  };
+  try_training(name, "a CUDA call fails in an epoch", fails(), has_its_place, uses::of_epoch);
+  try_training(name, "a CUDA call fails", fails(), [&](const outcome& how) {
+    return (how.name == "gpu::error, not in an epoch" && how.says("cuda")) || has_its_place(how);
+  });
 }
 
 // The first step is done before it is recorded: were the error told, the step would be done twice.

@@ -10,9 +10,12 @@
 #include <boost/test/unit_test.hpp>
 
 #include <cmath>
+#include <exception>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 
 using namespace penstock;
 using namespace penstock::literals;
@@ -32,6 +35,7 @@ struct linear_model {
   std::size_t scratch_values = 0;  // allocated in each step
   std::size_t allocations = 0;     // in steps, of any size
   float first_weight = 0;
+  std::function<void(const pipeline::batch&, const train::step_place&)> misbehave{};  // at the start of each step
 
   std::string name() const { return called; }
   gpu::ledger plan(gpu::device) const {
@@ -46,6 +50,7 @@ struct linear_model {
     std::fill(weight, weight + inputs, first_weight);
   }
   void step(const pipeline::batch& batch, const train::step_place& at) {
+    if (misbehave) misbehave(batch, at);
     if (at.training && at.ends) BOOST_TEST(at.step == steps_seen++);
     const test::allocations_here all;
     work(batch, at);
@@ -127,9 +132,11 @@ struct own_run {
   train::trainer trainer;
 
   own_run(const training_file& data, linear_model& m, const train::trainer_options& options, fault_seam faults = {})
+      : own_run(m, options, data.open(options.stage.rows), data.open(options.stage.rows), std::move(faults)) {}
+  own_run(linear_model& m, const train::trainer_options& options, pipeline::opened training, pipeline::opened testing,
+          fault_seam faults = {})
       : model(m),
         planned([&] {
-          auto training = data.open(options.stage.rows), testing = data.open(options.stage.rows);
           const auto plan = train::plan(gpu::device::host(), {}, train::functions_of(model), training, &testing);
           return train::build(plan, std::move(training), std::move(testing), std::move(faults));
         }()),
@@ -137,6 +144,30 @@ struct own_run {
 
   std::vector<float> weights() const { return {model.weight, model.weight + inputs}; }
 };
+
+/// The rows in the file's order.
+pipeline::opened in_order(const training_file& data, std::size_t batch_rows) {
+  const auto source = pipeline::source{}
+                          .field("x", {{data.file, "/x"}}, {.as = type::float32})
+                          .field("label", {{data.file, "/label"}}, {.as = type::int32});
+  return (pipeline::read(source) | pipeline::batch_options{.rows = batch_rows, .held = 0}).open();
+}
+
+/// What a model of the user's throws.
+struct tired : std::runtime_error {
+  tired() : std::runtime_error("it is tired") {}
+};
+
+/// The pipeline's error that the call ends with, with a single sentence.
+std::optional<pipeline::error> failure_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const pipeline::error& e) {
+    return e;
+  }
+  BOOST_ERROR("no pipeline::error");
+  return std::nullopt;
+}
 
 /// Gradient descent over all rows at once, in float64.
 std::vector<double> descended(const training_file& data, int steps) {
@@ -253,6 +284,89 @@ BOOST_AUTO_TEST_CASE(so_it_does_whatever_penstocks_own_stage_would_skip) {
   BOOST_CHECK_EXCEPTION(run.trainer.train_epoch(run.planned.training), train::error, [](const train::error& e) {
     return std::string(e.what()).find("loss of linear regression is not finite") != std::string::npos;
   });
+}
+
+BOOST_AUTO_TEST_CASE(what_it_throws_in_a_step_is_kept_and_has_epoch_step_rows_and_file) {
+  const training_file data;
+  linear_model model;
+  own_run run(model, options_of(64, 2), in_order(data, 64), in_order(data, 64));
+  run.trainer.train_epoch(run.planned.training);
+  // 16 batches of an epoch are 8 steps: batch 3 of the second epoch is in its second step, the tenth of the run.
+  model.misbehave = [](const pipeline::batch& batch, const train::step_place&) {
+    if (batch.index() == 3) throw tired();
+  };
+  const auto failed = failure_of([&] { run.trainer.train_epoch(run.planned.training); });
+  BOOST_REQUIRE(failed.has_value());
+  const std::string file = data.file.string();
+  BOOST_TEST(failed->what() ==
+             "training step 9 failed at rows 192-255 of epoch 1, from /x of " + file + ": it is tired");
+  BOOST_TEST(failed->where().stage == "training step");
+  BOOST_TEST(failed->where().epoch == 1u);
+  BOOST_TEST(failed->where().first == 192u);
+  BOOST_TEST(failed->where().count == 64u);
+  BOOST_TEST(failed->where().rows == "rows 192-255");
+  BOOST_TEST(failed->where().file == file);
+  BOOST_TEST(failed->where().dataset == "/x");
+  BOOST_CHECK_THROW(std::rethrow_exception(failed->cause()), tired);
+  model.misbehave = nullptr;
+  model.steps_seen = 9;  // one whole step of the second epoch was made
+  BOOST_TEST(run.trainer.train_epoch(run.planned.training).complete);
+}
+
+BOOST_AUTO_TEST_CASE(so_it_has_in_an_evaluation_whatever_its_type) {
+  const training_file data;
+  linear_model model;
+  own_run run(model, options_of(300), in_order(data, 300), in_order(data, 300));
+  model.misbehave = [](const pipeline::batch& batch, const train::step_place&) {
+    if (batch.index() == 3) batch.field<float>("z");  // std::invalid_argument
+  };
+  const auto failed = failure_of([&] { run.trainer.evaluate(*run.planned.testing); });
+  BOOST_REQUIRE(failed.has_value());
+  BOOST_TEST(failed->what() == "evaluation failed at rows 900-999 of epoch 0, from /x of " + data.file.string() +
+                                   ": the batch has no field 'z'; it has x, label");
+  BOOST_TEST(failed->where().stage == "evaluation");
+  BOOST_CHECK_THROW(std::rethrow_exception(failed->cause()), std::invalid_argument);
+  model.misbehave = [](const pipeline::batch&, const train::step_place&) { throw 5; };
+  const auto odd = failure_of([&] { run.trainer.evaluate(*run.planned.testing); });
+  BOOST_REQUIRE(odd.has_value());
+  BOOST_TEST(std::string(odd->what()).ends_with(": unknown exception"));
+}
+
+BOOST_AUTO_TEST_CASE(what_has_its_place_and_what_an_observer_throws_pass_as_they_are) {
+  const training_file data;
+  linear_model model;
+  own_run run(model, options_of(64), in_order(data, 64), in_order(data, 64));
+  const auto observe = [](const train::epoch_progress&) { throw tired(); };
+  BOOST_CHECK_THROW(run.trainer.train_epoch(run.planned.training, {}, observe), tired);
+  const auto throws = [&](auto what) {
+    model.misbehave = [what](const pipeline::batch&, const train::step_place&) { throw what; };
+  };
+  throws(train::error("a row of its own", {.rows = {7}}));
+  BOOST_CHECK_EXCEPTION(run.trainer.train_epoch(run.planned.training), train::error,
+                        [](const train::error& e) { return e.where().rows == std::vector<std::uint64_t>{7}; });
+  throws(pipeline::error("a stage of its own", {.stage = "own"}));
+  const auto failed = failure_of([&] { run.trainer.evaluate(*run.planned.testing); });
+  BOOST_REQUIRE(failed.has_value());
+  BOOST_TEST(failed->where().stage == "own");
+  throws(pipeline::stopped());
+  BOOST_CHECK_THROW(run.trainer.evaluate(*run.planned.testing), pipeline::stopped);
+}
+
+BOOST_AUTO_TEST_CASE(of_a_gpu_which_tells_late_the_sentence_says_at_or_before, test::on_gpu()) {
+  const training_file data;
+  row_counter model;
+  auto functions = train::functions_of(model);
+  functions.step = [](const pipeline::batch& batch, const train::step_place&) {
+    if (batch.index() == 1) throw tired();
+  };
+  auto rows = in_order(data, 64);
+  const auto plan = train::plan(test::first_gpu(), {}, functions, rows);
+  auto planned = train::build(plan, std::move(rows));
+  const gpu::stream stream(test::first_gpu());
+  train::trainer trainer(stream, options_of(64), planned.memory, functions);
+  const auto failed = failure_of([&] { trainer.train_epoch(planned.training); });
+  BOOST_REQUIRE(failed.has_value());
+  BOOST_TEST(std::string(failed->what()).starts_with("training step 1 failed at or before rows 64-127 of epoch 0"));
 }
 
 BOOST_AUTO_TEST_CASE(what_fields_it_takes_is_its_own_affair) {

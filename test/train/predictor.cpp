@@ -3,12 +3,14 @@
 #include "training_file.hpp"
 
 #include <penstock/bytes.hpp>
+#include <penstock/fault.hpp>
 #include <penstock/train/error.hpp>
 #include <penstock/train/predictor.hpp>
 
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 
@@ -31,6 +33,14 @@ struct trained_file : training_file {
     for (int epoch = 0; epoch < 2; ++epoch) run.trainer.train_epoch(run.planned.training);
     accuracy = run.trainer.evaluate(*run.planned.testing).accuracy();
     run.trainer.save(checkpoint);
+  }
+};
+
+/// While it is broken, every CUDA call fails, or what the host does in its place.
+struct failing_device final : fault_injector {
+  std::atomic<bool> broken{false};
+  fault before(fault_site site, std::string_view, std::uint64_t, std::size_t) override {
+    return {.error = broken && site == fault_site::cuda_call ? 719 : 0};  // cudaErrorLaunchFailure
   }
 };
 
@@ -226,6 +236,41 @@ BOOST_AUTO_TEST_CASE(cuda_predicts_as_the_host_does, test::on_gpu()) {
     BOOST_TEST(worst_distance(predictions(data, data.checkpoint, options),
                               predictions(data, data.checkpoint, options, test::first_gpu())) < tolerance);
   }
+}
+
+BOOST_AUTO_TEST_CASE(what_takes_predictions_may_throw_what_it_likes_and_a_device_that_fails_names_the_rows) {
+  const trained_file data;
+  struct full {};
+  const auto faults = std::make_shared<failing_device>();
+  auto options = options_for(data.checkpoint, 300);
+  const auto device = gpu::device::host();
+  auto opened = (pipeline::read(pipeline::source{}.field("x", {{data.file, "/x"}}, {.as = type::float32})) |
+                 pipeline::batch_options{.rows = options.rows})
+                    .open();
+  auto items = train::plan(device, options);
+  const auto plan = opened.plan(device, {}, items);
+  items.add(plan.ledger);
+  const auto memory = std::make_shared<gpu::memory>(device, items);
+  const gpu::stream stream(device, false, faults);
+  train::predictor predictor(stream, options, memory);
+  predictor.load(data.checkpoint);
+  auto rows = std::move(opened).build(plan, memory);
+  std::uint64_t taken = 0;
+  const auto take = [&](std::uint64_t first_row, std::size_t, std::span<const std::byte>) {
+    if (first_row == 300) throw full();
+  };
+  BOOST_CHECK_THROW(predictor.predict(rows, "x", take), full);
+  const auto broken = [&](std::uint64_t first_row, std::size_t count, std::span<const std::byte>) {
+    taken += count;
+    faults->broken = first_row == 300;  // the third batch is computed by then, and the fourth is not
+  };
+  BOOST_CHECK_EXCEPTION(predictor.predict(rows, "x", broken), pipeline::error, [&](const pipeline::error& e) {
+    BOOST_TEST(e.where().stage == "prediction");
+    BOOST_TEST(std::string(e.what()).starts_with("prediction failed at rows 900-999 of epoch 0, from /x of " +
+                                                 data.file.string() + ": "));
+    return true;
+  });
+  BOOST_TEST(taken == 600u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,6 +1,7 @@
 #include <penstock/train/predictor.hpp>
 
 #include "checkpoint.hpp"
+#include "pass_errors.hpp"
 #include "predictor_impl.hpp"
 #include "stage_memory.hpp"
 
@@ -143,6 +144,20 @@ void predictor::name_rows(rows_at part, const row_sink& not_finite) {
 
 void predictor::predict(pipeline::pipeline& from, const std::string& x, const sink& to, std::stop_token stop,
                         const std::string& x2, const row_sink& not_finite) {
+  pass_errors failing(from, "prediction", {0, 0});
+  const sink hand_on = [&](std::uint64_t first_row, std::size_t rows, std::span<const std::byte> values) {
+    failing.of_caller([&] { to(first_row, rows, values); });
+  };
+  const row_sink leave_out = [&](std::uint64_t row) { failing.of_caller([&] { not_finite(row); }); };
+  try {
+    predict_all(from, {x, x2}, hand_on, stop, not_finite ? leave_out : row_sink(), failing);
+  } catch (...) {
+    failing.rethrow();
+  }
+}
+
+void predictor::predict_all(pipeline::pipeline& from, const input_fields& fields, const sink& to, std::stop_token stop,
+                            const row_sink& not_finite, pass_errors& failing) {
   impl& self = *impl_;
   const predictor_options& o = self.options;
   landing_places places(self.stream, *self.memory, o.model.outputs * size_of(o.compute), to);
@@ -150,10 +165,12 @@ void predictor::predict(pipeline::pipeline& from, const std::string& x, const si
   auto range = from.epochs(0, 1, {.stream = self.stream, .stop = stop});
   std::uint64_t first_row = 0;
   while (const pipeline::batch batch = range.next()) {
-    const void* const second = x2.empty() ? nullptr : inputs_of(batch, x2, o);
-    const void* const values = predict(inputs_of(batch, x, o), batch.valid_rows(), first_row, second);
+    failing.begin(batch.index());
+    const void* const first = inputs_of(batch, fields.x, o);
+    const void* const second = fields.x2.empty() ? nullptr : inputs_of(batch, fields.x2, o);
+    const void* const values = predict(first, batch.valid_rows(), first_row, second);
     places.take(values, first_row, batch.valid_rows());
-    if (not_finite) name_rows({inputs_of(batch, x, o), second, batch.valid_rows(), first_row}, not_finite);
+    if (not_finite) name_rows({first, second, batch.valid_rows(), first_row}, not_finite);
     first_row += batch.valid_rows();
   }
   places.finish();
@@ -161,7 +178,7 @@ void predictor::predict(pipeline::pipeline& from, const std::string& x, const si
   if (bad == progress::no_row) return;
   const bool of_second = (bad & progress::of_second_input) != 0;
   const std::uint64_t row = from.row_order().row(0, bad & ~progress::of_second_input);
-  const auto stored = from.place_of(of_second ? x2 : x, row);
+  const auto stored = from.place_of(of_second ? fields.x2 : fields.x, row);
   const std::string place = stored ? fmt::format("{}:{} row {}: ", stored->file, stored->dataset, stored->row) : "";
   throw error(fmt::format("{}an input is not finite (NaN or infinity), or becomes so when it is normalised; mend the "
                           "data, or have such rows left out (--skip-non-finite) (row {})",

@@ -3,6 +3,7 @@
 #include "batch_fields.hpp"
 #include "checkpoint.hpp"
 #include "own_learner.hpp"
+#include "pass_errors.hpp"
 #include "row_faults.hpp"
 #include "stage_learner.hpp"
 #include "training_source.hpp"
@@ -36,6 +37,12 @@ trainer_options checked(trainer_options options, bool own_model) {
   return options;
 }
 
+/// A model of the user's may throw what it likes.
+void step(learner& model, const pipeline::batch& batch, const step_place& place, pass_errors& failing) {
+  if (model.stage() != nullptr) return model.step(batch, place);
+  failing.of_user([&] { model.step(batch, place); });
+}
+
 }  // namespace
 
 trainer::trainer(gpu::stream_ref stream, trainer_options options, std::shared_ptr<gpu::memory> memory)
@@ -64,11 +71,22 @@ train::stage& trainer::stage() {
 void trainer::normalise_from(pipeline::pipeline& training, std::stop_token stop) {
   train::stage& stage = this->stage();
   check_batch_rows(training.plan(), options_.stage);
-  const own_faults apart(*model_);
+  pass_errors failing(training, "normalisation", {position_.epoch, 0});
+  try {
+    const own_faults apart(*model_);
+    observe_inputs(stage, training, stop, failing);
+  } catch (...) {
+    failing.rethrow();
+  }
+}
+
+void trainer::observe_inputs(train::stage& stage, pipeline::pipeline& training, std::stop_token stop,
+                             pass_errors& failing) {
   stage.forget();
   monitor_.streams(training.plan().ledger);
   auto range = training.epochs(position_.epoch, 1, {.stream = model_->stream(), .stop = stop});
   while (const pipeline::batch batch = range.next()) {
+    failing.begin(batch.index());
     const std::uint64_t first_row = batch.index() * options_.stage.rows;
     const auto observe = [&](const std::string& field, std::uint64_t first) {
       stage.observe(inputs_of(batch, options_, field), batch.rows(), batch.valid_rows(), first,
@@ -106,7 +124,12 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
     done.seconds = seconds_since(start);
   };
 
-  model_->reset(position_.training);
+  pass_errors failing(training, "training step", {position_.epoch, position_.next_batch});
+  try {
+    model_->reset(position_.training);
+  } catch (...) {  // what the device holds is not of this epoch
+    failing.rethrow();
+  }
   monitor_.streams(training.plan().ledger);
   const auto take_steps = [&] {
     auto range = training.epochs(position_.epoch, 1,
@@ -117,10 +140,13 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
       const std::uint64_t step = position_.epoch * steps_per_epoch + batch.index() / options_.accumulate;
       const bool ends = in_step + 1 == options_.accumulate || batch.index() + 1 == done.batches_per_epoch;
       done.learning_rate = rate_at(batch.index());
-      model_->step(batch, {.learning_rate = done.learning_rate,
-                           .begins = in_step == 0,
-                           .ends = ends,
-                           .first_row = batch.index() * options_.stage.rows});
+      failing.begin(batch.index(), step);
+      train::step(*model_, batch,
+                  {.learning_rate = done.learning_rate,
+                   .begins = in_step == 0,
+                   .ends = ends,
+                   .first_row = batch.index() * options_.stage.rows},
+                  failing);
       monitor_.batch(batch.rows());
       valid_rows += batch.valid_rows();
       in_step = ends ? 0 : in_step + 1;
@@ -129,7 +155,7 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
       done.exact = options_.report_every != 0 && (step + 1) % options_.report_every == 0;
       if (++steps % options_.check_every == 0 || done.exact) {
         note(done.exact ? model_->progress() : model_->latest_progress());
-        if (watch) watch(done);
+        if (watch) failing.of_caller([&] { watch(done); });
       }
       if (stop.stop_requested()) break;
     }
@@ -150,7 +176,7 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
     }
   } catch (...) {
     forget_step();
-    throw;
+    failing.rethrow();
   }
   done.exact = false;
   position_.training = done.training;
@@ -194,14 +220,25 @@ void trainer::forget_step() {
 
 metrics trainer::evaluate(pipeline::pipeline& testing, std::stop_token stop) {
   check_batch_rows(testing.plan(), options_.stage);
-  const own_faults apart(*model_);
+  const rows_of_pass rows{testing, "test set", 0};  // the first epoch of its own order: always the same
+  pass_errors failing(testing, "evaluation", {rows.epoch, 0});
+  try {
+    const own_faults apart(*model_);
+    return evaluate(testing, rows, stop, failing);
+  } catch (...) {
+    failing.rethrow();
+  }
+}
+
+metrics trainer::evaluate(pipeline::pipeline& testing, const rows_of_pass& rows, std::stop_token stop,
+                          pass_errors& failing) {
   model_->reset();
   monitor_.streams(testing.plan().ledger);
-  const rows_of_pass rows{testing, "test set", 0};  // the first epoch of its own order: always the same
   auto range = testing.epochs(rows.epoch, 1, {.stream = model_->stream(), .stop = stop});
   std::uint64_t valid_rows = 0;
   while (const pipeline::batch batch = range.next()) {
-    model_->step(batch, {.training = false, .first_row = batch.index() * options_.stage.rows});
+    failing.begin(batch.index());
+    train::step(*model_, batch, {.training = false, .first_row = batch.index() * options_.stage.rows}, failing);
     monitor_.batch(batch.rows());
     valid_rows += batch.valid_rows();
   }

@@ -35,7 +35,7 @@ using state_visitor = std::function<void(const state_item&)>;
 /// its items in planned memory and prepares the first step; it may block. step(batch, place) issues the work for a
 /// batch to the stream that was bound, which is the batch's; it neither blocks nor allocates. visit_state(visitor)
 /// shows everything that a run which goes on needs, under paths that begin with "/model/"; the same items, in the same
-/// order, at each call after bind().
+/// order, at each call after bind(). What step() throws ends the pass as pipeline::error, which keeps it.
 ///
 /// A model may have name(), which tells it apart from others in checkpoints.
 template <class Model>

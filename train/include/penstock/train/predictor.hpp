@@ -17,6 +17,8 @@
 
 namespace penstock::train {
 
+class pass_errors;  // private: where a pass over batches failed
+
 /// What a predictor gives for each output of the model.
 enum class prediction : std::uint8_t {
   output,  ///< as the last layer gives it: logits, or values
@@ -76,6 +78,8 @@ class predictor {
   /// `not_finite`: takes each such row in order instead, on the caller's thread, before or after `to` has taken its
   /// prediction, which says nothing. The device is waited for after each batch then, and goes through what is behind
   /// such a row once more.
+  /// What fails on the device is told as pipeline::error, as by trainer: its stage is "prediction", and the rows are
+  /// those of the batch at work. What `to` and `not_finite` throw passes as it is.
   void predict(pipeline::pipeline& from, const std::string& x, const sink& to, std::stop_token stop = {},
                const std::string& x2 = {}, const row_sink& not_finite = {});
 
@@ -90,6 +94,12 @@ class predictor {
     std::size_t rows;
     std::uint64_t first_row;
   };
+  struct input_fields {
+    const std::string& x;
+    const std::string& x2;
+  };
+  void predict_all(pipeline::pipeline& from, const input_fields& fields, const sink& to, std::stop_token stop,
+                   const row_sink& not_finite, pass_errors& failing);
   void name_rows(rows_at part, const row_sink& not_finite);
 
   std::unique_ptr<impl> impl_;

@@ -19,7 +19,9 @@
 
 namespace penstock::train {
 
-class learner;  // private: what the loop sees of a model
+class learner;        // private: what the loop sees of a model
+class pass_errors;    // private: where a pass over batches failed
+struct rows_of_pass;  // private
 
 /// Where the source leaves damaged rows out (pipeline::damage_options), its mask is the rows' weights.
 struct trainer_options {
@@ -85,6 +87,11 @@ class_labels labels_of(const std::filesystem::path& checkpoint);
 /// with an exception; a checkpoint of its last whole step can be saved then, unless an update failed midway, which
 /// save() says, or made weights that are no numbers, which non_finite describes. A pipeline whose batches are not of
 /// options().stage.rows rows is refused with std::invalid_argument. Not thread-safe.
+///
+/// Whatever else fails in a pass, a device or a model of yours, is told as pipeline::error with stage ("training step",
+/// "evaluation", "normalisation"), epoch and rows of the batch at work, where these come from, and the cause: your
+/// model's own exception, say. Of a GPU, which tells late, the sentence says "at or before". pipeline::error,
+/// pipeline::stopped and train::error pass as they are, and so does what an observer throws.
 class trainer {
  public:
   using observer = std::function<void(const epoch_progress&)>;
@@ -104,10 +111,10 @@ class trainer {
   /// and std::logic_error where the model is yours: it takes its inputs as they are.
   void normalise_from(pipeline::pipeline& training, std::stop_token stop = {});
   /// Trains until the epoch's end, from where it stands. A stop is obeyed between steps: the result is not complete
-  /// then, and the next call goes on. Throws train::error with the row at fault, pipeline errors as they are; and
-  /// train::error that names both sides where a resumed run, or an epoch under way, is given other data (files by their
-  /// names, which folder they are in aside; datasets and parts of them; the rows that take part, and what they are
-  /// drawn by) or another order of its rows, and where a weight of 0 masks every row. What files hold is not compared.
+  /// then, and the next call goes on. Throws train::error with the row at fault, and train::error that names both sides
+  /// where a resumed run, or an epoch under way, is given other data (files by their names, which folder they are in
+  /// aside; datasets and parts of them; the rows that take part, and what they are drawn by) or another order of its
+  /// rows, and where a weight of 0 masks every row. What files hold is not compared.
   epoch_progress train_epoch(pipeline::pipeline& training, std::stop_token stop = {}, const observer& watch = {});
   /// Loss and other metrics over one epoch of a pipeline, without gradients. With non_finite::skip, rows whose loss is
   /// not finite are left out of it, and are counted among `rows` with the prediction that they have: see left_out().
@@ -150,6 +157,8 @@ class trainer {
  private:
   void check_source(const pipeline::pipeline& training);
   void forget_step();
+  void observe_inputs(train::stage& stage, pipeline::pipeline& training, std::stop_token stop, pass_errors& failing);
+  metrics evaluate(pipeline::pipeline& testing, const rows_of_pass& rows, std::stop_token stop, pass_errors& failing);
 
   trainer_options options_;
   std::unique_ptr<learner> model_;
