@@ -23,20 +23,22 @@ class open_files {
     for (;;) {
       if (const auto found = places_.find(key); found != places_.end()) {
         order_.splice(order_.begin(), order_, found->second);
-        return lend(found->second->thing);
+        return lend(*found->second);
       }
       if (places_.size() < capacity_ || evict()) break;
       returned_.wait(lock);
     }
     // Opened under the lock: two threads never open the same file, and no more than `capacity_` are open at any time.
     try {
+      const auto at = places_.try_emplace(key, order_.end()).first;
       order_.push_front({key, open()});
+      at->second = order_.begin();
     } catch (...) {
+      places_.erase(key);
       returned_.notify_one();  // the place that was made is another's
       throw;
     }
-    places_[key] = order_.begin();
-    return lend(order_.front().thing);
+    return lend(order_.front());
   }
 
   /// Closes what nobody uses.
@@ -53,15 +55,29 @@ class open_files {
     std::size_t users = 0;
   };
 
-  /// A pointer that tells when its last copy goes.
-  std::shared_ptr<Thing> lend(std::shared_ptr<Thing>& thing) {
-    ++order_.front().users;
-    const std::size_t key = order_.front().key;
-    return std::shared_ptr<Thing>(thing.get(), [this, key](Thing*) {
-      const std::lock_guard lock(mutex_);
-      --places_.at(key)->users;
-      returned_.notify_one();
-    });
+  /// Whose end tells that a thing is not used any more; at first, of none.
+  struct loan {
+    open_files* from = nullptr;
+    place* of = nullptr;
+    loan() = default;
+    loan(const loan&) = delete;
+    loan& operator=(const loan&) = delete;
+    ~loan() {
+      if (from == nullptr) return;
+      const std::lock_guard lock(from->mutex_);
+      --of->users;
+      from->returned_.notify_one();
+    }
+  };
+
+  /// A pointer that tells when its last copy goes. Where there is no memory for that, nothing is lent: a pointer's
+  /// deleter would be called at once, and wait for the lock.
+  std::shared_ptr<Thing> lend(place& at) {
+    const auto lent = std::make_shared<loan>();
+    lent->from = this;
+    lent->of = &at;
+    ++at.users;
+    return std::shared_ptr<Thing>(lent, at.thing.get());
   }
 
   bool evict() {
