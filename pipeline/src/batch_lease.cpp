@@ -118,9 +118,9 @@ void batch_lease::charge(clock::time_point start, std::uint64_t position) {
   if (trace_) trace_->add(trace_log::track::consumer, {"wait for rows", start, end, last, needed.rows, needed.epoch});
 }
 
-std::exception_ptr batch_lease::located(const schedule::batch_place& place, std::exception_ptr cause) const {
-  return stage_error(*on_, "consumer", {place.epoch, 0, place.first, place.valid_rows},
-                     rows_drawn(on_->rows, place.epoch, place.first, place.valid_rows), std::move(cause));
+std::exception_ptr batch_lease::located(const schedule::batch_place& place, std::exception_ptr cause) const noexcept {
+  return stage_error_or_cause(*on_, "consumer", {place.epoch, 0, place.first, place.valid_rows},
+                              counted::as_they_come_out, std::move(cause));
 }
 
 std::uint64_t batch_lease::failures() const {
@@ -130,10 +130,10 @@ std::uint64_t batch_lease::failures() const {
 std::vector<gpu::stream_ref> batch_lease::end() {
   const std::lock_guard lock(mutex_);
   if (over_) return {};
-  over_ = true;
   std::vector<gpu::stream_ref> streams{stream_};
   streams.insert(streams.end(), others_.begin(), others_.end());
   for (const lent& batch : lent_) streams.insert(streams.end(), batch.others.begin(), batch.others.end());
+  over_ = true;  // where there is no memory for the list, the run goes on
   return streams;
 }
 

@@ -23,7 +23,8 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   /// The next batch; an empty one at the end. Throws what ended the run, and pipeline::error where more batches are
   /// held than planned.
   batch next();
-  /// The run is over: nothing is lent or given back any more. Returns the streams that used its batches.
+  /// The run is over: nothing is lent or given back any more. Returns the streams that used its batches. Throws
+  /// std::bad_alloc; the run is not over then.
   std::vector<gpu::stream_ref> end();
   bool is_over() const;
   /// There will be no next run: giving back does nothing, and touches no stream.
@@ -59,7 +60,7 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   void give_back_in_order();
   void poison(std::uint64_t end);
   void charge(clock::time_point start, std::uint64_t position);
-  std::exception_ptr located(const schedule::batch_place& place, std::exception_ptr cause) const;
+  std::exception_ptr located(const schedule::batch_place& place, std::exception_ptr cause) const noexcept;
 
   std::shared_ptr<const ground> on_;
   std::shared_ptr<epoch_run> run_;

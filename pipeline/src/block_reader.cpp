@@ -94,6 +94,17 @@ std::exception_ptr stage_error(const ground& on, const std::string& stage, const
   return std::make_exception_ptr(located_error(on, {.stage = stage}, place, extents, std::move(cause)));
 }
 
+std::exception_ptr stage_error_or_cause(const ground& on, const char* stage, const block_place& place, counted how,
+                                        std::exception_ptr cause) noexcept {
+  try {
+    const auto rows =
+        how == counted::as_read ? rows_read(on.rows, place) : rows_drawn(on.rows, place.epoch, place.first, place.rows);
+    return stage_error(on, stage, place, rows, cause);
+  } catch (...) {
+    return cause;
+  }
+}
+
 std::uint64_t block_reader::bytes_of(const block_place& place) const noexcept {
   std::uint64_t bytes = 0;
   for (const host_field& field : on_.fields.host)

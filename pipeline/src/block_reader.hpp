@@ -52,6 +52,11 @@ std::vector<extent> rows_drawn(const order& rows, std::uint64_t epoch, std::uint
 /// `cause`'s own.
 std::exception_ptr stage_error(const ground& on, const std::string& stage, const block_place& place,
                                std::span<const extent> extents, std::exception_ptr cause);
+/// Which rows the positions of a block_place are.
+enum class counted : std::uint8_t { as_read, as_they_come_out };
+/// The same where nobody is left to catch anything: the cause itself where saying more of it fails.
+std::exception_ptr stage_error_or_cause(const ground& on, const char* stage, const block_place& place, counted how,
+                                        std::exception_ptr cause) noexcept;
 /// The same, of any work, at the block or before it. Where there are no rows, what failed before them did before the
 /// end.
 error located_error(const ground& on, const failed_work& work, const block_place& place,

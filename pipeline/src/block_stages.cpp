@@ -4,16 +4,9 @@
 
 namespace penstock::pipeline {
 
-void block_stages::read(epoch_run& run, std::uint64_t block) const {
-  work(run, block, 0, [&] { reader_.read(run, block); });
-}
-
-void block_stages::transform(epoch_run& run, std::uint64_t block, std::size_t transform) const {
-  work(run, block, transform + 1, [&] { reader_.apply(run.plan, block, transform); });
-}
-
-void block_stages::work(epoch_run& run, std::uint64_t block, std::size_t stage,
-                        const std::function<void()>& work) const {
+/// Nobody is left to catch what comes out of it: it asks for no memory outside `work`.
+template <class F>
+void block_stages::work(epoch_run& run, std::uint64_t block, std::size_t stage, F work) const {
   stage_account& account = count_.flow[stage];
   const char* const name = stage == 0 ? "read" : on_.fields.host_transforms[stage - 1].name.c_str();
   const block_place place = run.plan.block(block);
@@ -25,14 +18,24 @@ void block_stages::work(epoch_run& run, std::uint64_t block, std::size_t stage,
       const gpu::range profiled(name);
       work();
       done = !run.between.ended();  // else it may have left off
-    } catch (...) {
+    } catch (const error&) {
       run.between.fail(std::current_exception());
+    } catch (...) {  // before the work itself: memory for its lists of rows
+      run.between.fail(stage_error_or_cause(on_, name, place, counted::as_read, std::current_exception()));
     }
   const auto end = clock::now();
   account.end(end, done ? reader_.bytes_of(place) : 0, done ? 1 : 0);
   run.times.set(block, way::ended(stage), end);
   if (stage + 1 < count_.flow.size()) count_.flow[stage + 1].arrive(end);
   if (done && trace_) trace_->add(trace_log::track::reader, {name, start, end, block, place.rows, place.epoch});
+}
+
+void block_stages::read(epoch_run& run, std::uint64_t block) const {
+  work(run, block, 0, [&] { reader_.read(run, block); });
+}
+
+void block_stages::transform(epoch_run& run, std::uint64_t block, std::size_t transform) const {
+  work(run, block, transform + 1, [&] { reader_.apply(run.plan, block, transform); });
 }
 
 std::size_t block_stages::readers_after(bool waiting) {

@@ -6,7 +6,8 @@
 #include "statistics.hpp"
 #include "trace_log.hpp"
 
-#include <functional>
+#include <cstddef>
+#include <cstdint>
 
 namespace penstock::pipeline {
 
@@ -23,7 +24,8 @@ class block_stages {
   std::size_t readers_after(bool waiting);
 
  private:
-  void work(epoch_run& run, std::uint64_t block, std::size_t stage, const std::function<void()>& work) const;
+  template <class F>
+  void work(epoch_run& run, std::uint64_t block, std::size_t stage, F work) const;
 
   const ground& on_;
   statistics& count_;

@@ -205,7 +205,7 @@ obstacle conductor::held_up_by(const handover::news& now) const {
 }
 
 /// An error with the stage and the rows it was at. One that comes from work which was issued before is noticed late:
-/// the rows are those at which it was. The error itself where saying more of it fails: nobody is left to catch that.
+/// the rows are those at which it was.
 std::exception_ptr conductor::located(const std::exception_ptr& cause) const noexcept {
   try {
     std::rethrow_exception(cause);
@@ -213,17 +213,11 @@ std::exception_ptr conductor::located(const std::exception_ptr& cause) const noe
     return cause;
   } catch (...) {
   }
-  try {
-    if (doing_.is_block && doing_.block < current_->plan.blocks()) {
-      const block_place place = current_->plan.block(doing_.block);
-      return stage_error(on_, doing_.stage, place, rows_read(on_.rows, place), cause);
-    }
-    const piece p = named_rows(doing_.rows, on_.rows.rows());
-    return stage_error(on_, doing_.stage, {p.epoch, p.window, p.first, p.rows},
-                       rows_drawn(on_.rows, p.epoch, p.first, p.rows), cause);
-  } catch (...) {
-    return cause;
-  }
+  if (doing_.is_block && doing_.block < current_->plan.blocks())
+    return stage_error_or_cause(on_, doing_.stage, current_->plan.block(doing_.block), counted::as_read, cause);
+  const piece p = named_rows(doing_.rows, on_.rows.rows());
+  return stage_error_or_cause(on_, doing_.stage, {p.epoch, p.window, p.first, p.rows}, counted::as_they_come_out,
+                              cause);
 }
 
 /// Lets blocks into the flow that have what they need: a slot, and room in the ring where they land in it.

@@ -128,7 +128,13 @@ void flow::submit(std::uint64_t block) {
     const std::lock_guard lock(impl_->mutex);
     next.sequence = impl_->submitted++;
   }
-  impl_->gate->let_in(next);
+  try {
+    impl_->gate->let_in(next);
+  } catch (...) {  // it is not inside: drain() must not wait for it
+    const std::lock_guard lock(impl_->mutex);
+    --impl_->submitted;
+    throw;
+  }
 }
 
 void flow::drain() {

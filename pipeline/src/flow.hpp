@@ -32,7 +32,7 @@ class flow {
   flow(const flow&) = delete;
   flow& operator=(const flow&) = delete;
 
-  /// Lets a block in. One thread at a time. Does not block.
+  /// Lets a block in. One thread at a time. Does not block. Throws std::bad_alloc; the block is not inside then.
   void submit(std::uint64_t block);
   /// Blocks until every block that was let in has come out.
   void drain();

@@ -22,9 +22,9 @@ pipeline::~pipeline() = default;
 
 void pipeline::impl::end_run() {
   if (running) {
+    users = lease->end();  // without memory for these, the run goes on, and may be ended later
     running = false;
     on_stop.reset();
-    users = lease->end();
     hands->stop();
     if (count.paused.are_on()) count.resume(clock::now());
     at_pause.reset();

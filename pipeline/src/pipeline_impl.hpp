@@ -27,7 +27,8 @@ struct pipeline::impl {
   }
 
   /// Stops the run in progress, waits until it is over, and lets later work wait for the streams that use its rows.
-  /// Throws gpu::error where these cannot be marked; the run is over then all the same.
+  /// Throws gpu::error where these cannot be marked; the run is over then all the same; and std::bad_alloc where it
+  /// cannot be ended yet.
   void end_run();
   /// For destructors: a device that fails altogether must not end the program. The next run tries again.
   void end_run_if_possible() noexcept;

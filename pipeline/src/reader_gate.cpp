@@ -3,6 +3,7 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <new>
 #include <system_error>
 
 namespace penstock::pipeline {
@@ -18,20 +19,24 @@ reader_gate::~reader_gate() {
 }
 
 void reader_gate::let_in(ticket next) {
+  std::list<ticket> comes{next};
   const std::lock_guard lock(mutex_);
   if (at_work_ < limit_)
-    admit(next);
+    admit(comes);
   else
-    waiting_.push_back(next);
+    waiting_.splice(waiting_.end(), comes);
 }
 
-void reader_gate::admit(ticket next) {
+/// The first of them.
+void reader_gate::admit(std::list<ticket>& from) {
   ++at_work_;
   if (workers_at_work_ < workers_) {
     ++workers_at_work_;
+    const ticket next = from.front();
+    from.pop_front();
     how_.to_workers(next);
   } else {
-    for_own_.push_back(next);
+    for_own_.splice(for_own_.end(), from, from.begin());
     changed_.notify_one();
   }
 }
@@ -50,17 +55,15 @@ void reader_gate::done() {
     if (readers > workers_ + own_.size()) make_threads(readers);
     limit_ = std::min(readers, workers_ + own_.size());
   }
-  while (!waiting_.empty() && at_work_ < limit_) {
-    admit(waiting_.front());
-    waiting_.pop_front();
-  }
+  while (!waiting_.empty() && at_work_ < limit_) admit(waiting_);
 }
 
-/// A system that gives no more threads leaves it at those that there are.
+/// A system that gives no more threads, or no memory for them, leaves it at those that there are.
 void reader_gate::make_threads(std::size_t readers) try {
   while (workers_ + own_.size() < readers)
     own_.emplace_back([this](std::stop_token stop) { read_on_own_thread(std::move(stop)); });
 } catch (const std::system_error&) {
+} catch (const std::bad_alloc&) {
 }
 
 void reader_gate::read_on_own_thread(std::stop_token stop) {

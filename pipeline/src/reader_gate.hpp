@@ -3,8 +3,8 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <list>
 #include <mutex>
 #include <stop_token>
 #include <thread>
@@ -37,12 +37,13 @@ class reader_gate {
   reader_gate(const reader_gate&) = delete;
   reader_gate& operator=(const reader_gate&) = delete;
 
+  /// Throws std::bad_alloc; the block is not inside then.
   void let_in(ticket next);
   void worker_done();
 
  private:
   void done();
-  void admit(ticket next);
+  void admit(std::list<ticket>& from);
   void make_threads(std::size_t readers);
   void read_on_own_thread(std::stop_token stop);
 
@@ -50,8 +51,9 @@ class reader_gate {
   const doors how_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::deque<ticket> waiting_;  ///< for a reader
-  std::deque<ticket> for_own_;  ///< admitted, for a thread of the gate's own
+  // Tickets move from list to list, so that no memory is asked for where nobody could be told that there is none.
+  std::list<ticket> waiting_;  ///< for a reader
+  std::list<ticket> for_own_;  ///< admitted, for a thread of the gate's own
   std::size_t limit_ = 1;
   std::size_t at_work_ = 0, workers_at_work_ = 0;
   std::vector<std::jthread> own_;

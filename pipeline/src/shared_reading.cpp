@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 #include <system_error>
 
 namespace penstock::pipeline {
@@ -43,10 +44,11 @@ shared_reading::~shared_reading() {
   for (std::thread& thread : own_) thread.join();
 }
 
-/// A system that gives no more threads leaves it at those that there are.
+/// A system that gives no more threads, or no memory for them, leaves it at those that there are.
 void shared_reading::make_threads(std::size_t readers) try {
   while (own_.size() < readers) own_.emplace_back([this] { loop(); });
 } catch (const std::system_error&) {
+} catch (const std::bad_alloc&) {
 }
 
 void shared_reading::start(std::shared_ptr<epoch_run> next) {
@@ -119,8 +121,14 @@ bool shared_reading::may_read(reader who) const {
 /// Reads the block that is first in the line, without the lock.
 void shared_reading::read_next(std::unique_lock<std::mutex>& lock) {
   epoch_run& run = *run_;  // stays while anybody is at work
-  const std::uint64_t block = taken_++;
-  there_.push_back(false);
+  const std::uint64_t block = taken_;
+  try {
+    there_.push_back(false);
+  } catch (...) {
+    return run.between.fail(
+        stage_error_or_cause(on_, "read", run.plan.block(block), counted::as_read, std::current_exception()));
+  }
+  ++taken_;
   ++at_work_;
   if (asleep_ > 0 && may_read(reader::own)) to_read_.notify_one();
   lock.unlock();
@@ -219,9 +227,8 @@ void shared_reading::pad(const piece& p) {
       gpu::fill(padding_, on_.rings[field].at(p.ring_first), 0, p.rows * on_.fields.device[field].row_bytes());
   } catch (...) {
     const piece named = named_rows(p, on_.rows.rows());
-    run_->between.fail(stage_error(on_, "padding", {named.epoch, named.window, named.first, named.rows},
-                                   rows_drawn(on_.rows, named.epoch, named.first, named.rows),
-                                   std::current_exception()));
+    run_->between.fail(stage_error_or_cause(on_, "padding", {named.epoch, named.window, named.first, named.rows},
+                                            counted::as_they_come_out, std::current_exception()));
   }
 }
 
