@@ -64,7 +64,7 @@ class pipeline {
   /// before. Errors reach the loop as exceptions; the run is over then, and the next one starts afresh.
   ///
   /// A run that cannot begin leaves the one before alone: throws pipeline::error while a batch of that one is held, and
-  /// std::invalid_argument for a stream of another device or a first_batch beyond the epoch (std::bad_alloc may end it).
+  /// std::invalid_argument for a stream of another device or first_batch beyond the epoch (std::bad_alloc may end it).
   epoch_range epochs(std::uint64_t first, std::uint64_t count, consume_options options = {});
   /// The same batches, given to `consumer` on the caller's thread. What it throws ends the run and reaches the caller
   /// as is.
