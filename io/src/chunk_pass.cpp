@@ -20,6 +20,12 @@ void with_rows(const row_range& rows, F&& f) {
   }
 }
 
+[[noreturn]] void past_the_end(const chunk_entry& entry) {
+  throw damage(fmt::format(
+      "a chunk of {} bytes at byte {} lies past the end of the file, which is truncated: copy or write it again",
+      entry.bytes, entry.address));
+}
+
 }  // namespace
 
 chunked_reader::pass::pass(const chunked_reader& reader, const read_request& request, scratch& s)
@@ -103,6 +109,8 @@ void chunked_reader::pass::read_plain(const chunk_entry& entry, const box& insid
   if (entry.bytes < reader_.chunk_bytes_)
     throw damage(fmt::format("a chunk without filters holds {} of {} bytes; copy or write the file again", entry.bytes,
                              reader_.chunk_bytes_));
+  // Reading tells what lies past the end, but for an address to which no place within the chunk can be added.
+  if (entry.address > file_->bytes()) past_the_end(entry);
   stored_box stored{entry.address + reader_.member_offset_, wanted.rank, wanted.count, reader_.chunk_strides_,
                     reader_.value_bytes_};
   for (std::size_t k = 0; k < wanted.rank; ++k)
@@ -125,6 +133,10 @@ void chunked_reader::pass::read_cut(std::uint64_t number, const box& inside, con
 
 void chunked_reader::pass::gather(std::uint64_t number) {
   const auto entry = reader_.index_[number];
+  if (!lies_inside(entry)) {
+    decode_gathered();  // what is wrong there is told first
+    past_the_end(entry);
+  }
   if (gathered_count_ > 0) {
     const auto last = reader_.index_[gathered_[gathered_count_ - 1]];
     const bool follows = last.address + last.bytes == entry.address;
@@ -204,11 +216,12 @@ std::size_t chunked_reader::pass::spread_side_by_side(std::size_t n, std::size_t
   return several;
 }
 
+bool chunked_reader::pass::lies_inside(const chunk_entry& entry) const noexcept {
+  return entry.address <= file_->bytes() && entry.bytes <= file_->bytes() - entry.address;
+}
+
 std::span<const std::byte> chunked_reader::pass::read_chunk(const chunk_entry& entry) {
-  if (entry.address > file_->bytes() || entry.bytes > file_->bytes() - entry.address)
-    throw damage(fmt::format(
-        "a chunk of {} bytes at byte {} lies past the end of the file, which is truncated: copy or write it again",
-        entry.bytes, entry.address));
+  if (!lies_inside(entry)) past_the_end(entry);
   const auto stored = scratch_.stored(entry.address).first(entry.bytes);
   reads_.read_now(entry.address, stored);
   return stored;

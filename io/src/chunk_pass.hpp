@@ -19,6 +19,7 @@ class chunked_reader::pass {
   bool spreads_whole(const chunk_entry& entry, const box& inside, const box& wanted) const;
   void read_plain(const chunk_entry& entry, const box& inside, const box& wanted);
   void read_cut(std::uint64_t number, const box& inside, const box& wanted);
+  bool lies_inside(const chunk_entry& entry) const noexcept;
   void gather(std::uint64_t number);
   void decode_gathered();
   std::span<const std::byte> read_together(std::size_t count, std::uint64_t bytes);

@@ -29,8 +29,8 @@ chunked_reader::chunked_reader(read_world& world, std::size_t file, std::size_t 
       library_(world, through, number, std::move(d)) {
   const auto file_bytes = world_.files[file_].identity.bytes;
   index_.visit_stored([&](std::uint64_t, const chunk_entry& entry) {
-    if (entry.address < file_bytes && entry.bytes <= file_bytes - entry.address)
-      largest_stored_ = std::max<std::size_t>(largest_stored_, entry.bytes);
+    if (entry.address <= file_bytes && entry.bytes <= file_bytes - entry.address)
+      largest_stored_ = std::max<std::size_t>(largest_stored_.value_or(0), entry.bytes);
     return true;
   });
 }
@@ -38,7 +38,7 @@ chunked_reader::chunked_reader(read_world& world, std::size_t file, std::size_t 
 reader_memory chunked_reader::memory(std::size_t row_axis) const {
   reader_memory m;
   m.index_bytes = index_.bytes();
-  if (largest_stored_ == 0) return m;
+  if (!largest_stored_) return m;
   if (filters_.empty()) {
     // Where rows are put together from several chunks all bytes pass through this memory. The system's copies are slow
     // to where the processor has just written and read: more than its second-level cache is better than less.
@@ -47,9 +47,9 @@ reader_memory chunked_reader::memory(std::size_t row_axis) const {
     return m;
   }
   m.scratch = library_.memory(row_axis).scratch;
-  m.scratch.stored_bytes = std::max(largest_stored_, gather_bytes);
+  m.scratch.stored_bytes = std::max(*largest_stored_, gather_bytes);
   m.scratch.decoded_bytes = std::max(m.scratch.decoded_bytes, chunk_bytes_);
-  m.scratch.workspace = filters_.workspace(largest_stored_);
+  m.scratch.workspace = filters_.workspace(*largest_stored_);
   m.chunk_bytes = chunk_bytes_;
   m.cut_chunks = grid_.chunk_shape()[row_axis] > 1 ? grid_.across(row_axis) : 0;
   m.cut_rows = grid_.chunk_shape()[row_axis];

@@ -6,6 +6,9 @@
 #include "library_reader.hpp"
 #include "strided_read.hpp"
 
+#include <optional>
+#include <vector>
+
 namespace penstock::io {
 
 /// A chunk as it lies in the file.
@@ -47,8 +50,8 @@ class chunked_reader final : public dataset_reader {
   extents chunk_strides_{};
   bool partial_unfiltered_;
   std::vector<std::byte> fill_value_;
-  std::size_t largest_stored_ = 0;  // of the chunks that lie inside the file
-  library_reader library_;          // for chunks that the decoders do not know
+  std::optional<std::size_t> largest_stored_;  // of the chunks that lie inside the file; nothing where none does
+  library_reader library_;                     // for chunks that the decoders do not know
 };
 
 }  // namespace penstock::io

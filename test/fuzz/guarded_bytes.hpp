@@ -36,6 +36,12 @@ class guarded_bytes {
   guarded_bytes(const guarded_bytes&) = delete;
   guarded_bytes& operator=(const guarded_bytes&) = delete;
 
+  /// The last of them, for one use after the other: those before are poisoned meanwhile.
+  std::span<std::byte> last(std::size_t bytes) const noexcept {
+    __asan_unpoison_memory_region(start_, usable_);
+    __asan_poison_memory_region(start_, usable_ - bytes);
+    return span().last(bytes);
+  }
   std::span<std::byte> span() const noexcept { return {start_ + usable_ - bytes_, bytes_}; }
 
  private:

@@ -57,6 +57,35 @@ def stored_by_hdf5(data, filter_number, options, size):
         return dataset.read_direct_chunk((0,))[1], dataset.get_create_plist().get_filter(0)[2]
 
 
+FILTERS = [1, 2, 3, 4, 32000, 32001, 32004, 32008, 32015]
+SPARSE, UNFILTERED, KEPT, MEMBER = 4, 8, 16, 32
+
+
+def described(shape, chunks, file, entries, filters=(), parts=(), size=4, bits=0, row_axis=0):
+    """An input of the target chunk-index (chunk_input.hpp), every number of an entry in full."""
+    out = bytes([len(shape) - 1 | bits | size.bit_length() - 1 << 6, row_axis | 128])
+    out += b"".join(bytes([extent - 1, chunk - 1]) for extent, chunk in zip(shape, chunks))
+    out += bytes([len(filters)])
+    for number, values in filters:
+        out += bytes([FILTERS.index(number), len(values)]) + b"".join(struct.pack("<H", value) for value in values)
+    out += bytes([len(entries)])
+    for number, address, stored, mask in entries:
+        out += struct.pack("<BQQII", 0xFF, number, address, stored, mask)
+    out += bytes([len(parts)])
+    for part in parts:
+        out += b"".join(bytes([start, count - 1]) for start, count in part)
+    return out + file
+
+
+def in_a_row(chunks, first=0):
+    """A file of these chunks, one after the other, and their entries."""
+    entries, at = [], first
+    for number, chunk in enumerate(chunks):
+        entries.append((number, at, len(chunk), 0))
+        at += len(chunk)
+    return bytes(first) + b"".join(chunks), entries
+
+
 class seeds:
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -95,6 +124,57 @@ class seeds:
                 stored, values = stored_by_hdf5(smooth(960), 4, (0x20 | 4, block), element)
                 options, block, bits, line = values
                 self.chunk("szip", stored, 960, options, block, bits, line - 1)
+
+    def indices(self):
+        """In a row of two or three dimensions: plain, compressed, with gaps, masks, repeats, and lies."""
+        parts = [[(3, 9), (1, 7)], [(19, 1), (0, 12)]]
+        flat, cut = ((20, 12), (8, 5)), {"parts": parts}
+        size = 8 * 5 * 4
+        file, entries = in_a_row([noise(size + n)[:size] for n in range(9)], 5)
+        last = (1 << 64) - 1
+        lies = [
+            (0, last - 3, size, 0), (1, last - size, size + 1, 0), (2, len(file) - size + 1, size, 0),
+            (3, 0, 0, 0), (4, 0, (1 << 32) - 1, 0), (5, len(file), 0, 0), (6, 7, size - 1, 0), (7, last, 9, 1),
+            (4, 3, size, 0), (1 << 63, 0, size, 0), (last, 0, size, 0),
+        ]  # fmt: skip
+        for bits in (0, SPARSE):
+            self.put("chunk-index", described(*flat, file, entries, bits=bits, **cut))
+            self.put("chunk-index", described(*flat, file, entries[::-2], bits=bits, row_axis=1, **cut))
+            self.put("chunk-index", described(*flat, file, lies, bits=bits, **cut))
+            for n, lie in enumerate(lies):
+                others = [entry for entry in entries if entry[0] != lie[0]]
+                self.put("chunk-index", described(*flat, file, others + [lie], bits=bits, **cut))
+        whole = [described((40,), (10,), smooth(160), in_a_row([smooth(40)] * 4)[1], parts=[[(7, 20)]])]
+        whole.append(described((4, 6, 5), (2, 3, 5), file, entries, parts=[[(1, 2), (2, 3), (0, 5)]], row_axis=2))
+        member = [smooth(8 * 5 * 10) for _ in range(9)]
+        whole.append(described(*flat, *in_a_row(member), bits=MEMBER, **cut))
+        for seed in whole:
+            self.put("chunk-index", seed)
+        self.compressed_indices(flat, size, cut)
+
+    def compressed_indices(self, flat, size, cut):
+        chains = {
+            "gzip": ([(1, [4])], lambda data: zlib.compress(data, 4)),
+            "shuffle, gzip, fletcher32": (
+                [(2, [4]), (1, [4]), (3, [])], lambda data: fletcher32(zlib.compress(shuffled(data, 4), 4))
+            ),
+            "fletcher32, shuffle": ([(3, []), (2, [4])], lambda data: shuffled(fletcher32(data), 4)),
+            "fletcher32 twice": ([(3, []), (3, [])], lambda data: fletcher32(fletcher32(data))),
+            "shuffle, lzf": ([(2, [4]), (32000, [])], lambda data: lzf_stream(shuffled(data, 4))),
+            "blosc": ([(32001, [2, 2, 4, size])], lambda data: blosc_buffer(data, 4, b"lz4", 1)),
+            "shuffle, lz4": ([(2, [4]), (32004, [])], lambda data: lz4_chunk(shuffled(data, 4), size)),
+            "bitshuffle": ([(32008, [0, 2, 4, 0, 2])], lambda data: bitshuffle_chunk(data, 4, 0, lz4_block)),
+            "zstd": ([(32015, [3])], lambda data: zstd_frame(data)),
+        }  # fmt: skip
+        for name, (filters, encode) in chains.items():
+            file, entries = in_a_row([encode(smooth(size)) for _ in range(9)])
+            masked = [(number, at, stored, number % 4) for number, at, stored, _ in entries]
+            for bits in (0, SPARSE | KEPT, UNFILTERED | KEPT):
+                self.put("chunk-index", described(*flat, file, entries, filters, bits=bits, **cut))
+            self.put("chunk-index", described(*flat, file, masked, filters, row_axis=1, **cut))
+            self.put("chunk-index", described(*flat, file[:-9], entries, filters, bits=SPARSE, **cut))
+            empty = [(number, at, 0, 0) for number, at, _, _ in entries]
+            self.put("chunk-index", described(*flat, file, empty, filters, bits=SPARSE, **cut))
 
     def files(self):
         rows = np.arange(48 * 6, dtype="<i4").reshape(48, 6)
@@ -162,6 +242,14 @@ class seeds:
             "norms-without-gradients": {"layer_norm": True},
         }.items():
             self.put("checkpoint", bytes([0]) + json.dumps(patch).encode(), f"found-{name}")
+        size = 8 * 5 * 4
+        file, entries = in_a_row([smooth(size)] * 9)
+        wraps = [(4, (1 << 64) - 20, size, 0)] + entries[:4] + entries[5:]
+        self.put("chunk-index", described((20, 12), (8, 5), file, wraps, parts=[[(9, 3), (5, 5)]]), "found-address-wraps")
+        empty = described((20, 12), (8, 5), file, [(4, 8, 0, 0)], [(32001, [2, 2, 4, size])], bits=SPARSE)
+        self.put("chunk-index", empty, "found-chunks-of-no-bytes")
+        outside = [(number, 1 << 40, 0, 0) for number in range(3)]
+        self.put("chunk-index", described((20, 12), (8, 5), file, outside, [(1, [4])]), "found-no-bytes-past-the-end")
         path = self.folder / "file" / "found-time-of-filling.h5"
         with h5py.File(path, "w") as file:
             file.create_dataset("x", data=np.arange(12, dtype="u2").reshape(4, 3))
@@ -174,6 +262,7 @@ class seeds:
 def main(folder):
     made = seeds(folder)
     made.decoders()
+    made.indices()
     made.files()
     made.texts()
     made.findings()

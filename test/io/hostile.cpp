@@ -249,6 +249,64 @@ BOOST_AUTO_TEST_CASE(a_time_of_filling_that_there_is_not_is_none) {
   BOOST_TEST(rows == (std::vector<std::uint16_t>{6, 7, 8, 9, 10, 11}), boost::test_tools::per_element());
 }
 
+/// Found by fuzzing: places within a chunk were added to its address, which wrapped: rows came from the file's first
+/// bytes. (Almost nothing is stored, so that libhdf5 lists addresses without looking at them.)
+BOOST_AUTO_TEST_CASE(a_chunk_whose_address_wraps_is_not_read_from_the_beginning_of_the_file) {
+  const auto file = made_folder() / "wrapping_address.h5";
+  penstock::test::run_python(
+      "import h5py, numpy, struct\nwith h5py.File('" + file.string() +
+      "', 'w') as f:\n  d = f.create_dataset('x', (1 << 20,), '<u4', chunks=(4,))\n  for n in (0, 5, 1 << 17, (1 << "
+      "18) "
+      "- 1): d[4 * n : 4 * n + 4] = n + numpy.arange(4)\n  at = d.id.get_chunk_info_by_coord((20,)).byte_offset\nb = "
+      "open('" +
+      file.string() +
+      "', 'rb').read()\nkey = struct.pack('<IIQQ', 16, 0, 20, 0)\nwas = key + struct.pack('<Q', at)\nassert "
+      "b.count(was) == 1\nopen('" +
+      file.string() + "', 'wb').write(b.replace(was, key + struct.pack('<Q', 2**64 - 8)))\n");
+  const io::row_reader reader({{.file = file, .dataset = "/x"}});
+  BOOST_TEST((reader.segments()[0].info.access == io::access::direct), reader.segments()[0].info.reason);
+  std::vector<std::uint32_t> rows(4);
+  reader.read(0, 4, std::as_writable_bytes(std::span(rows)));
+  BOOST_TEST(rows == (std::vector<std::uint32_t>{0, 1, 2, 3}), boost::test_tools::per_element());
+  BOOST_CHECK_EXCEPTION(reader.read(22, 2, std::as_writable_bytes(std::span(rows).first(2))), io::error,
+                        [](const io::error& e) {
+                          const std::string text = e.what();
+                          return e.context().damaged && text.find("past the end of the file") != std::string::npos;
+                        });
+}
+
+/// Found by fuzzing: where all stored chunks have no bytes, a reader asked for no memory, and decoded into none.
+BOOST_AUTO_TEST_CASE(chunks_of_no_bytes_are_damaged) {
+  const auto file = made_folder() / "chunks_of_no_bytes.h5";
+  penstock::test::run_python(
+      "import h5py, struct\nwith h5py.File('" + file.string() +
+      "', 'w') as f:\n  d = f.create_dataset('x', (1 << 20, 8), '<u4', chunks=(4, 4), compression=32001, "
+      "compression_opts=(2, 2, 4, 64), allow_unknown_filter=True)\n  d.id.write_direct_chunk((8, 4), bytes(20))\nb = "
+      "open('" +
+      file.string() +
+      "', 'rb').read()\nkey = struct.pack('<IQQQ', 0, 8, 4, 0)\nwas = struct.pack('<I', 20) + key\nassert "
+      "b.count(was) == 1\nopen('" +
+      file.string() + "', 'wb').write(b.replace(was, bytes(4) + key))\n");
+  const io::row_reader reader({{.file = file, .dataset = "/x"}});
+  std::vector<std::uint32_t> rows(16, 1);
+  reader.read(2, 2, std::as_writable_bytes(std::span(rows)));
+  BOOST_TEST(rows == std::vector<std::uint32_t>(16, 0), boost::test_tools::per_element());
+  BOOST_CHECK_EXCEPTION(reader.read(9, 2, std::as_writable_bytes(std::span(rows))), io::error, [&](const io::error& e) {
+    return e.context().file == file.string() && std::string(e.what()).find('\n') == std::string::npos;
+  });
+}
+
+/// Found by fuzzing: such a chunk was refused or decoded by what memory other datasets had asked for. libhdf5 reads it.
+BOOST_AUTO_TEST_CASE(a_chunk_longer_than_its_filters_make_it_is_left_to_libhdf5_whatever_memory_there_is) {
+  const io::filter_chain chain({{2, "shuffle", {4}}}, 64);
+  const std::vector<std::byte> stored(80);
+  std::vector<std::byte> chunk(64);
+  for (const std::size_t spares : {0u, 2u}) {
+    io::decode_workspace workspace({.spares = spares, .spare_bytes = 4096});
+    BOOST_CHECK_THROW(chain.decode(stored, 0, chunk, workspace), io::not_decodable);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_dataset_of_which_almost_nothing_is_stored_is_read_wherever_one_looks) {
   for (const std::string name : {"/nothing", "/a_little"}) {
     const io::row_reader reader({{.file = made_folder() / "sparse.h5", .dataset = name}});
