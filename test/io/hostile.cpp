@@ -275,7 +275,8 @@ BOOST_AUTO_TEST_CASE(a_chunk_whose_address_wraps_is_not_read_from_the_beginning_
                         });
 }
 
-/// Found by fuzzing: where all stored chunks have no bytes, a reader asked for no memory, and decoded into none.
+/// What they were decoded into is for the fuzz target chunk-index to see (`found-chunks-of-no-bytes`); this is the
+/// outcome.
 BOOST_AUTO_TEST_CASE(chunks_of_no_bytes_are_damaged) {
   const auto file = made_folder() / "chunks_of_no_bytes.h5";
   penstock::test::run_python(
