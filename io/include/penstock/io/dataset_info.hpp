@@ -38,8 +38,10 @@ struct dataset_info {
   std::string path;
   std::vector<std::uint64_t> shape;
   std::optional<element_type>
-      element;            ///< absent where the type is no plain array of numbers; `type_text` says what it is
-  std::string type_text;  ///< for people: "float32", "string of 5 bytes", "compound {a: int32, b: float64}"
+      element;  ///< absent where the type is no plain array of numbers; `type_text` says what it is
+  /// For people: "float32", "string of 5 bytes", "compound {a: int32, b: float64}"; "unreadable" where nothing but the
+  /// path is known.
+  std::string type_text;
   io::layout layout = io::layout::contiguous;
   std::vector<std::uint64_t> chunk_shape;  ///< empty unless chunked
   std::vector<filter> filters;
