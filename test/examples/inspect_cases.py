@@ -1,5 +1,6 @@
 """penstock-inspect, against h5py."""
 
+import fcntl
 import json
 import os
 import pathlib
@@ -174,18 +175,21 @@ class inspect(program_case):
         self.run_program("penstock-inspect", "--seconds", 1, self.make_endless(), expect=2)
 
     def test_isolated_ends_a_child_that_waits_without_end(self):
-        pipe, path = self.folder / "pipe", self.folder / "waits.h5"
-        os.mkfifo(pipe)
-        with h5py.File(path, "w", libver="latest") as file:
-            file.create_dataset("of", (1000, 8), "f4", external=[(str(pipe), 0, 32000)])
-            layout = h5py.VirtualLayout((1000, 8), "f4")
-            layout[:] = h5py.VirtualSource(".", "of", (1000, 8), "f4")
-            file.create_virtual_dataset("x", layout)
+        outside, path = self.folder / "outside.bin", self.folder / "waits.h5"
+        outside.write_bytes(bytes(32000))
+        with h5py.File(path, "w") as file:
+            file.create_dataset("x", (1000, 8), "f4", external=[(str(outside), 0, 32000)])
+        # A lease (fcntl(2)): whoever opens the file waits, as on a file system that does not answer. The kernel ends that
+        # after 45 s (/proc/sys/fs/lease-break-time).
+        before = signal.signal(signal.SIGIO, signal.SIG_IGN)
+        self.addCleanup(signal.signal, signal.SIGIO, before)
+        lease = os.open(outside, os.O_RDONLY)
+        self.addCleanup(os.close, lease)
+        fcntl.fcntl(lease, fcntl.F_SETLEASE, fcntl.F_WRLCK)
         running = self.start_program(
             "penstock-inspect", "--isolated", "--digest", "--json", self.folder / "all.json", "--seconds", 1, path, "/x",
-            env={**os.environ, "HDF5_VDS_PREFIX": "/nowhere"}, stdout=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         )  # fmt: skip
-        # libhdf5 alone finds sources then, and opens what they lie in.
         errors = running.communicate(timeout=500)[1]
         self.assertEqual(running.returncode, 1)
         self.assertIn("waits.h5: it was not read after 10 s", errors)
