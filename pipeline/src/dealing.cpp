@@ -22,9 +22,9 @@ dealing::dealing(const shard_options& how, std::uint64_t rows, std::uint64_t run
     throw std::invalid_argument(fmt::format("there is no rank {} of {}; ranks count from 0", rank_, ranks_));
 }
 
-dealing::stretch dealing::at(std::uint64_t lane, std::uint64_t row) const noexcept {
+dealing::stretch dealing::at(std::uint64_t lane, std::uint64_t row, std::uint64_t rest_from) const noexcept {
   const std::uint64_t shard = rank_ + lane * ranks_;
-  const std::uint64_t rounds = rows_ / run_rows_ / shards_, in_rounds = rounds * run_rows_;
+  const std::uint64_t in_rounds = rounds() * run_rows_;
   if (row < in_rounds) {
     const std::uint64_t offset = row % run_rows_;
     return {(row / run_rows_ * shards_ + shard) * run_rows_ + offset, run_rows_ - offset};
@@ -32,8 +32,8 @@ dealing::stretch dealing::at(std::uint64_t lane, std::uint64_t row) const noexce
   const std::uint64_t rest = rows_ - in_rounds * shards_;
   const std::uint64_t least = rest / shards_, longer = rest % shards_;
   const std::uint64_t before = shard * least + std::min(shard, longer), own = least + (shard < longer);
-  const std::uint64_t offset = row - in_rounds;
-  return {in_rounds * shards_ + before + offset, own - offset};
+  const std::uint64_t offset = row - in_rounds, of_rest = (before + offset + rest_from % rest) % rest;
+  return {in_rounds * shards_ + of_rest, std::min(own - offset, rest - of_rest)};
 }
 
 }  // namespace penstock::pipeline

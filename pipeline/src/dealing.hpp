@@ -10,7 +10,8 @@ namespace penstock::pipeline {
 /// How the rows of a sequence are dealt to shards, and which of them a process serves.
 ///
 /// Runs are dealt in turn: turn t goes to shard t modulo `shards`. What is left for a last round that not every shard
-/// gets a run of is dealt by rows, in equal pieces: shards differ by a row at most. Rank r of R serves the shards r,
+/// gets a run of is dealt by rows, in equal pieces: shards differ by a row at most. The pieces begin where they lie or,
+/// going round, at another row. Rank r of R serves the shards r,
 /// r + R, r + 2R and so on, and takes a row from each of them in turn. So row p of a rank is row r + p * R when all
 /// shards are dealt out in turn, one row each: whatever R is, the ranks' rows number [t * B, (t + 1) * B) are the same
 /// rows for the same R * B.
@@ -34,8 +35,11 @@ class dealing {
     std::uint64_t first = 0;  ///< position in the sequence
     std::uint64_t rows = 0;   ///< that follow each other in it
   };
-  /// Row number `row` of a lane, where the lane's next ones follow it.
-  stretch at(std::uint64_t lane, std::uint64_t row) const noexcept;
+  /// Row number `row` of a lane, where the lane's next ones follow it. `rest_from`: at which of the rows that are left,
+  /// modulo their number, the first piece of them begins.
+  stretch at(std::uint64_t lane, std::uint64_t row, std::uint64_t rest_from = 0) const noexcept;
+  /// Runs that every shard gets.
+  std::uint64_t rounds() const noexcept { return rows_ / run_rows_ / shards_; }
 
  private:
   std::uint64_t shards_ = 1, rank_ = 0, ranks_ = 1;

@@ -34,6 +34,12 @@ struct maker {
 
   made mixed(std::uint64_t seed, bool permuted) const {
     check_rows(supply.mix->rows);
+    const std::uint64_t sources = supply.mix->parts.size();
+    if (sources > 1 && shape.run_rows > 1 && supply.mix->rows / shape.run_rows < sources)
+      throw std::invalid_argument(
+          fmt::format("runs of {} rows are too long for an epoch of {} that mixes {} sources: it would be of some of "
+                      "them alone; lower run_rows, or draw more rows in an epoch (mix_options::rows)",
+                      shape.run_rows, supply.mix->rows, sources));
     return std::make_shared<mixed_rows>(
         supply.mix, mixed_rows::options{seed, permuted, shape.run_rows, std::max<std::uint64_t>(shape.shards, 1)});
   }

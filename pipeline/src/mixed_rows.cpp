@@ -19,7 +19,7 @@ std::uint64_t turns_before(std::uint64_t turn, std::uint64_t share) noexcept {
 }  // namespace
 
 mixed_rows::mixed_rows(std::shared_ptr<const mix_table> mix, const options& how)
-    : mix_(std::move(mix)), how_(how), turns_((mix_->rows + how.run_rows - 1) / how.run_rows) {
+    : mix_(std::move(mix)), how_(how), full_(mix_->rows / how.run_rows), is_cut_(mix_->rows % how.run_rows > 0) {
   long double rest = 0;
   for (const auto& part : mix_->parts) rest += part.ratio;
   for (const auto& part : mix_->parts) {
@@ -30,18 +30,22 @@ mixed_rows::mixed_rows(std::shared_ptr<const mix_table> mix, const options& how)
 }
 
 row_sequence::stretch mixed_rows::at(std::uint64_t epoch, std::uint64_t position) const noexcept {
-  return in_part(whose(turn_at(epoch, position / how_.run_rows)), position % how_.run_rows);
+  // What a source gave before: full turns, and short ones of the epochs before.
+  const std::uint64_t turn = position / how_.run_rows, offset = position % how_.run_rows;
+  turn_of of = whose(turn < full_ ? turn_at(epoch, turn) : epoch);
+  if (is_cut_) of.number += turn < full_ ? turns_of(of.part, epoch) : turns_of(of.part, (epoch + 1) * full_);
+  return in_part(of, offset);
 }
 
-/// The number, among the turns of all epochs, of what is read at a turn of one. Shards would meet the same source again
-/// and again where turns go round as their number does.
+/// The number, among the full turns of all epochs, of what is read at a turn of one. Shards would meet the same source
+/// again and again where turns go round as their number does.
 std::uint64_t mixed_rows::turn_at(std::uint64_t epoch, std::uint64_t turn) const noexcept {
   const std::uint64_t round = turn / how_.shards, first = round * how_.shards;
-  if (how_.shards > 1 && turns_ - first >= how_.shards) {
+  if (how_.shards > 1 && full_ - first >= how_.shards) {
     const gpu::permutation among(how_.shards, key(how_.seed, epoch, purpose::sources, round));
     turn = first + among(turn - first);
   }
-  return epoch * turns_ + turn;
+  return epoch * full_ + turn;
 }
 
 mixed_rows::turn_of mixed_rows::whose(std::uint64_t turn) const noexcept {
@@ -52,6 +56,12 @@ mixed_rows::turn_of mixed_rows::whose(std::uint64_t turn) const noexcept {
     turn -= before;
   }
   return {part, turn};
+}
+
+/// How many of the turns before a number are a source's.
+std::uint64_t mixed_rows::turns_of(std::size_t part, std::uint64_t before) const noexcept {
+  for (std::size_t earlier = 0; earlier < part; ++earlier) before -= turns_before(before, shares_[earlier]);
+  return part + 1 < shares_.size() ? turns_before(before, shares_[part]) : before;
 }
 
 row_sequence::stretch mixed_rows::in_part(turn_of turn, std::uint64_t offset) const noexcept {
@@ -71,6 +81,8 @@ std::uint64_t mixed_rows::fingerprint() const noexcept {
   std::uint64_t mixed = gpu::mix(mix_->parts.size());
   for (const auto& part : mix_->parts)
     mixed = gpu::mix(gpu::mix(mixed ^ part.rows) ^ std::bit_cast<std::uint64_t>(part.ratio));
+  if (is_cut_)
+    mixed = gpu::mix(mixed ^ how_.run_rows);  // states from before short turns went round are of another order
   return mixed;
 }
 

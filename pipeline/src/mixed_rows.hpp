@@ -19,10 +19,11 @@ struct mix_table {
   std::uint64_t rows = 0;  ///< of an epoch
 };
 
-/// Runs of several sources in turn, by ratio. Turn j of all epochs is source 0's where round(j * share) steps up, and
-/// the others' by the same rule among themselves: after any number of turns, counts are within one (of each source
-/// before) of what the ratios say. A source goes through its runs pass by pass, in an order of its own in each; a last
-/// run that is short is filled up with rows from a drawn place on.
+/// Runs of several sources in turn, by ratio. Full turn j of all epochs is source 0's where round(j * share) steps up,
+/// and the others' by the same rule among themselves: after any number of turns, counts are within one (of each source
+/// before) of what the ratios say. An epoch's last turn, where it is short, goes by the same rule among the short turns
+/// of all epochs, or it would always be the same source that lacks the rest of it. A source goes through its runs pass
+/// by pass, in an order of its own in each; a last run that is short is filled up with rows from a drawn place on.
 class mixed_rows final : public row_sequence {
  public:
   struct options {
@@ -46,11 +47,13 @@ class mixed_rows final : public row_sequence {
   };
   std::uint64_t turn_at(std::uint64_t epoch, std::uint64_t turn) const noexcept;
   turn_of whose(std::uint64_t turn) const noexcept;
+  std::uint64_t turns_of(std::size_t part, std::uint64_t before) const noexcept;
   stretch in_part(turn_of turn, std::uint64_t offset) const noexcept;
 
   std::shared_ptr<const mix_table> mix_;
   options how_;
-  std::uint64_t turns_;                ///< of an epoch
+  std::uint64_t full_;                 ///< turns of an epoch that are whole runs
+  bool is_cut_;                        ///< a short one follows them
   std::vector<std::uint64_t> shares_;  ///< of each source among it and those after it, in 2^-64
 };
 

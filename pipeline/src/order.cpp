@@ -1,5 +1,6 @@
 #include "dealing.hpp"
 #include "make_sequence.hpp"
+#include "mixed_rows.hpp"
 #include "row_supply.hpp"
 
 #include <penstock/pipeline/order.hpp>
@@ -7,56 +8,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <stdexcept>
 
 namespace penstock::pipeline {
 namespace {
 
-// Defaults keep what storage keeps together, within a size that still mixes: see order_defaults().
-constexpr std::uint64_t least_run_bytes = 256 << 10;
-constexpr std::uint64_t most_run_bytes = 4 << 20;
-constexpr std::uint64_t runs_in_a_pool = 32;
-constexpr std::uint64_t most_pool_bytes = 128 << 20;
-constexpr double most_decoded_again = 1.25;
-
-/// How often a chunk is decoded where runs of `run` rows come in any order.
-double times_decoded(std::uint64_t chunk, std::uint64_t run) {
-  if (run % chunk == 0) return 1;
-  const double parts = static_cast<double>(chunk) / static_cast<double>(run);
-  return chunk % run == 0 ? parts : parts + 1;  // runs that do not end where chunks do reach into one more
-}
-
-double decoded_bytes(const source_shape& shape, std::uint64_t run) {
-  double bytes = 0;
-  for (const decoded_field& field : shape.decoded)
-    bytes += static_cast<double>(field.row_bytes) * times_decoded(std::min(field.chunk_rows, shape.rows), run);
-  return bytes;
-}
-
-/// Another run in place of `run`, where that decodes much more than there is: one that ends where chunks end, or one as
-/// long as they are, the shortest that will do.
-std::uint64_t fitted_to_chunks(std::uint64_t run, const source_shape& shape, std::uint64_t most_rows) {
-  std::vector<std::uint64_t> heights, runs{run};
-  double once = 0;
-  for (const decoded_field& field : shape.decoded) {
-    heights.push_back(std::min(field.chunk_rows, shape.rows));
-    once += static_cast<double>(field.row_bytes);
-  }
-  std::sort(heights.begin(), heights.end());
-  for (const std::uint64_t height : heights) {
-    const std::uint64_t parts = (height + most_rows - 1) / most_rows;
-    runs.push_back(height <= run ? run / height * height : (height + parts - 1) / parts);
-  }
-  for (const std::uint64_t wanted : runs)
-    if (decoded_bytes(shape, wanted) <= once * most_decoded_again) return wanted;
-  return *std::min_element(runs.begin(), runs.end(), [&](std::uint64_t x, std::uint64_t y) {
-    return decoded_bytes(shape, x) < decoded_bytes(shape, y);
-  });
-}
+// With fewer runs for each shard, what is left after the last round would be much of what a shard gets, and the file's
+// last rows would always be the same shard's.
+constexpr std::uint64_t fewest_rounds = 2;
 
 // Which window of which shard: the window alone where there is one shard.
 std::uint64_t window_number(std::uint64_t window, std::uint64_t shard) { return window ^ (shard << 40); }
+
+void add_mix(source_shape& shape, const mix_table& mix) {
+  double all = 0;
+  for (const auto& part : mix.parts) all += part.ratio;
+  for (const auto& part : mix.parts) shape.mixed.push_back({part.rows, part.ratio / all});
+  shape.mixed_rows = mix.rows;
+}
 
 std::uint64_t seed_of(const order_options& options) {
   return std::visit(
@@ -71,24 +40,6 @@ std::uint64_t seed_of(const order_options& options) {
 
 }  // namespace
 
-shuffled order_defaults(const source_shape& shape) {
-  const auto row_bytes = std::max<std::uint64_t>(shape.row_bytes, 1);
-  const auto rows_of = [&](std::uint64_t bytes) { return std::max<std::uint64_t>(bytes / row_bytes, 1); };
-  const auto rows = std::max<std::uint64_t>(shape.rows, 1);
-  auto chunk = std::max<std::uint64_t>(shape.chunk_rows, 1);
-  for (const decoded_field& field : shape.decoded) chunk = std::max(chunk, field.chunk_rows);
-  std::uint64_t run = chunk;
-  if (run < rows_of(least_run_bytes)) run = chunk * ((rows_of(least_run_bytes) + chunk - 1) / chunk);
-  run = std::min({run, rows_of(most_run_bytes), rows});
-  std::uint64_t least_pool = run;
-  if (shape.rows > 0) {
-    run = fitted_to_chunks(run, shape, rows_of(most_pool_bytes));
-    if (run > least_pool) least_pool = 2 * run;  // or rows would be drawn from one chunk alone
-  }
-  const std::uint64_t pool = std::min(run * runs_in_a_pool, std::max(rows_of(most_pool_bytes), least_pool));
-  return {.run_rows = run, .pool_rows = std::min(pool, rows)};
-}
-
 order::order(const order_options& options, source_shape shape, std::shared_ptr<const row_set> only, shard_options share)
     : order(options, shape, row_supply{.only = std::move(only)}, share) {}
 
@@ -96,19 +47,21 @@ order::order(const order_options& options, source_shape shape, const row_supply&
     : only_(supply.only), source_rows_(shape.rows), seed_(seed_of(options)) {
   if (only_) shape.rows = only_->size();
   chosen_rows_ = shape.rows;
-  const shuffled defaults = order_defaults(shape);
+  if (supply.mix) add_mix(shape, *supply.mix);
   const auto* shuffle = std::get_if<shuffled>(&options);
+  const shuffled chosen = order_defaults(shape, shuffle ? *shuffle : shuffled{}, share.shards);
   const bool as_they_lie = std::holds_alternative<sequential>(options);
   permuted_ = !as_they_lie;
   if (shuffle)
-    choose_run(*shuffle, defaults);
+    run_rows_ = std::min(chosen.run_rows, std::max<std::uint64_t>(chosen_rows_, 1));
   else
-    run_rows_ = as_they_lie && !supply.mix ? (share.shards > 1 ? defaults.run_rows : 0) : 1;
+    run_rows_ = as_they_lie && !supply.mix ? (share.shards > 1 ? chosen.run_rows : 0) : 1;
   sequence_ = make_sequence(options, {chosen_rows_, std::max<std::uint64_t>(run_rows_, 1), share.shards}, supply);
   dealt_ = std::make_shared<dealing>(share, sequence_->rows(), run_rows_);
+  rest_is_turned_ = shuffle && dealt_->shards() > 1 && dealt_->rounds() < fewest_rounds;
   // Where a process takes a row from each of its shards in turn, it holds a run of each.
   if (shuffle)
-    choose_pool(*shuffle, defaults);
+    take_pool(chosen.pool_rows, shuffle->pool_rows > 0);
   else if (dealt_->lanes() > 1 && run_rows_ > 1)
     pool_rows_ = run_rows_;
   pooled_ = pool_rows_ > 0;
@@ -116,15 +69,9 @@ order::order(const order_options& options, source_shape shape, const row_supply&
   if (pooled_) window_rows_ = std::min(pool_rows_ * dealt_->lanes(), std::max<std::uint64_t>(rows(), 1));
 }
 
-void order::choose_run(const shuffled& wish, const shuffled& defaults) {
-  run_rows_ = wish.run_rows ? wish.run_rows : std::min(defaults.run_rows, std::max<std::uint64_t>(wish.pool_rows, 1));
-  if (!wish.run_rows && !wish.pool_rows) run_rows_ = defaults.run_rows;
-  run_rows_ = std::min(run_rows_, std::max<std::uint64_t>(chosen_rows_, 1));
-}
-
-void order::choose_pool(const shuffled& wish, const shuffled& defaults) {
-  pool_rows_ = wish.pool_rows ? wish.pool_rows : std::max(defaults.pool_rows, run_rows_);
-  if (pool_rows_ < run_rows_ && pool_rows_ < chosen_rows_)
+void order::take_pool(std::uint64_t wanted, bool is_asked_for) {
+  pool_rows_ = wanted;
+  if (is_asked_for && pool_rows_ < run_rows_ && pool_rows_ < chosen_rows_)
     throw std::invalid_argument(fmt::format(
         "a pool of {} rows cannot hold a run of {}; raise pool_rows or lower run_rows", pool_rows_, run_rows_));
   const std::uint64_t of_a_shard = (sequence_->rows() + dealt_->shards() - 1) / dealt_->shards();
@@ -178,7 +125,8 @@ extent order::stretch_at(std::uint64_t epoch, std::uint64_t position) const noex
     row = window * pool_rows_ + turn;
     left = least + (lane < longer) - turn;
   }
-  const dealing::stretch in_sequence = dealt_->at(lane, row);
+  const std::uint64_t rest_from = rest_is_turned_ ? key(seed_, epoch, purpose::rest, 0) : 0;
+  const dealing::stretch in_sequence = dealt_->at(lane, row, rest_from);
   const row_sequence::stretch places = sequence_->at(epoch, in_sequence.first);
   return {places.first, std::min({places.rows, in_sequence.rows, left})};
 }
@@ -215,7 +163,8 @@ std::string order::description() const {
   if (const std::string sources = sequence_->sources(); !sources.empty()) text += "; " + sources;
   if (only_) text += fmt::format("; {} of {} rows take part", chosen_rows_, source_rows_);
   if (dealt_->shards() > 1)
-    text += fmt::format("; dealt to {} shards, by runs of {} rows", dealt_->shards(), run_rows_);
+    text += fmt::format("; dealt to {} shards, by runs of {} rows{}", dealt_->shards(), run_rows_,
+                        rest_is_turned_ ? ", what is left from a drawn row on" : "");
   return text;
 }
 

@@ -32,7 +32,18 @@ class row_sequence {
 };
 
 /// Purposes that draw from the same seed and epoch must not share keys.
-enum class purpose : std::uint64_t { runs = 1, tail, draw, weight, classes, in_class, sources, in_source, filling };
+enum class purpose : std::uint64_t {
+  runs = 1,
+  tail,
+  draw,
+  weight,
+  classes,
+  in_class,
+  sources,
+  in_source,
+  filling,
+  rest
+};
 
 /// What key() mixes `index` into.
 constexpr std::uint64_t key_base(std::uint64_t seed, std::uint64_t epoch, purpose why) noexcept {

@@ -22,7 +22,7 @@ class Sequential:
 class Shuffled:
     """Rows shuffled by runs and pool: runs of `run_rows` consecutive rows are permuted, and within each window of
     `pool_rows` rows of that sequence every row is drawn. Another epoch, another order; the same seed and epoch, the
-    same order, whatever the budgets and threads. 0: a default that depends on the source alone."""
+    same order, whatever the budgets and threads. 0: a default that depends on the source and on `shards`."""
 
     seed: int = 0
     run_rows: int = 0

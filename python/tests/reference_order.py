@@ -6,7 +6,7 @@ import bisect
 import fractions
 
 MASK = 2**64 - 1
-RUNS, TAIL, DRAW, WEIGHT, CLASSES, IN_CLASS, SOURCES, IN_SOURCE, FILLING = range(1, 10)
+RUNS, TAIL, DRAW, WEIGHT, CLASSES, IN_CLASS, SOURCES, IN_SOURCE, FILLING, REST = range(1, 11)
 
 
 def mix(x):
@@ -69,11 +69,15 @@ def shuffled(rows, seed, epoch, run_rows, pool_rows):
 
 
 def shuffled_of_rank(rows, seed, epoch, run_rows, pool_rows, rank, ranks):
-    """Runs are dealt in turn; what is left for no full round, by rows in equal pieces."""
+    """Runs are dealt in turn; what is left for no full round, by rows in equal pieces, which begin at a drawn row where
+    there are less than two rounds."""
     sequence = runs_in_order(rows, seed, epoch, run_rows, tail_is_put_in=False)
     in_rounds = rows // run_rows // ranks * run_rows * ranks
     own = [row for first in range(rank * run_rows, in_rounds, run_rows * ranks) for row in sequence[first : first + run_rows]]
     rest = sequence[in_rounds:]
+    if rest and rows // run_rows // ranks < 2:
+        first = key(seed, epoch, REST, 0) % len(rest)
+        rest = rest[first:] + rest[:first]
     least, longer = divmod(len(rest), ranks)
     before = rank * least + min(rank, longer)
     own += rest[before : before + least + (rank < longer)]
@@ -106,22 +110,36 @@ def balanced(labels, seed, epoch, rows):
     return drawn
 
 
-def mixed(parts, seed, epoch, rows, run_rows, pool_rows):
-    """Runs of several sources, of `parts` (rows, ratio), shuffled. Turn j of all epochs is the first source's where
+def whose(turn, parts):
+    """The source of a turn, by ratio, and how many of the turns before are its: turn j is the first source's where
     round(j * share) steps up, else one of the others' by the same rule among themselves."""
-    turns = -(-rows // run_rows)
-    sequence = []
-    for turn in range(epoch * turns, (epoch + 1) * turns):
-        part, left = 0, sum(ratio for _, ratio in parts)
-        while part + 1 < len(parts):
-            share = fractions.Fraction(parts[part][1]) / fractions.Fraction(left)
-            before, after = (int(at * share + fractions.Fraction(1, 2)) for at in (turn, turn + 1))
-            if after > before:
-                turn = before
-                break
-            turn, left, part = turn - before, left - parts[part][1], part + 1
-        sequence += run_of_part(part, parts, turn, seed, run_rows)
-    return pooled(sequence[:rows], seed, epoch, pool_rows)
+    part, left = 0, sum(ratio for _, ratio in parts)
+    while part + 1 < len(parts):
+        share = fractions.Fraction(parts[part][1]) / fractions.Fraction(left)
+        before, after = (int(at * share + fractions.Fraction(1, 2)) for at in (turn, turn + 1))
+        if after > before:
+            return part, before
+        turn, left, part = turn - before, left - parts[part][1], part + 1
+    return part, turn
+
+
+def mixed(parts, seed, epoch, rows, run_rows, pool_rows):
+    """Runs of several sources, of `parts` (rows, ratio), shuffled. Full turns of all epochs go by ratio, and so do the
+    short ones that end epochs; a source counts both, in the order in which they come."""
+    full, cut = divmod(rows, run_rows)
+    given, sequence = [0] * len(parts), []
+    for at in range(epoch + 1):
+        for turn in range(at * full, (at + 1) * full):
+            part, _ = whose(turn, parts)
+            if at == epoch:
+                sequence += run_of_part(part, parts, given[part], seed, run_rows)
+            given[part] += 1
+        if cut:
+            part, _ = whose(at, parts)
+            if at == epoch:
+                sequence += run_of_part(part, parts, given[part], seed, run_rows)[:cut]
+            given[part] += 1
+    return pooled(sequence, seed, epoch, pool_rows)
 
 
 def run_of_part(part, parts, number, seed, run_rows):

@@ -137,11 +137,19 @@ DRAWN = {
     "shuffled, epoch 5": (SHUFFLED, 24, 5, {}, "15 1 13 0 2 12 5 6 7 3 4 14 16 19 22 17 23 21 9 11 20 10 8 18"),
     "a short run": (SHUFFLED, 26, 0, {}, "8 13 9 16 24 19 14 15 25 17 18 12 21 3 0 10 11 22 23 5 20 4 2 1 7 6"),
     "rank 1 of 2": (TAIL, 26, 1, {"rank": 1, "world_size": 2, "last": "pad"}, "2 0 23 22 1 20 3 21 13 25 12 14 15"),
+    "runs too long for two": (
+        ps.Shuffled(seed=7, run_rows=20, pool_rows=20),
+        26,
+        2,
+        {"rank": 1, "world_size": 2, "last": "pad"},
+        "21 24 25 23 20 22 19 18 13 16 14 17 15",
+    ),
     "random, epoch 0": (ps.Random(seed=7), 24, 0, {}, "1 6 14 2 11 23 7 5 13 15 10 18 20 4 19 17 16 22 8 21 3 9 12 0"),
     "random, epoch 5": (ps.Random(seed=7), 24, 5, {}, "17 3 6 9 22 16 5 7 23 19 12 10 18 8 2 21 4 20 1 15 13 11 0 14"),
     "weighted": (ps.Weighted(WEIGHTS, seed=7, rows=24), 8, 1, {}, "2 6 6 7 2 2 3 7 2 6 4 7 4 6 6 7 6 4 6 6 6 4 4 4"),
     "balanced": (ps.Balanced(seed=7, rows=24), 10, 1, {}, "9 4 5 8 5 7 0 5 2 1 8 5 3 4 5 2 6 5 5 9 8 4 6 5"),
     "mixed": (SHUFFLED, (10, 5), 1, {}, "9 0 3 0 11 1 13 1 10 12 8 2 12 6 0 4 2 1 7 13 10 5 3 11"),
+    "mixed, a short turn": (SHUFFLED, (10, 5), 2, {}, "0 3 2 12 9 11 8 9 10 14 9 8 4 3 7 0 5 6 1 0 9 2 8 9 14 14"),
 }
 
 REFERENCE = {
@@ -149,11 +157,13 @@ REFERENCE = {
     "shuffled, epoch 5": lambda: reference.shuffled(24, 7, 5, 4, 12),
     "a short run": lambda: reference.shuffled(26, 7, 0, 4, 12),
     "rank 1 of 2": lambda: reference.shuffled_of_rank(26, 7, 1, 4, 8, 1, 2),
+    "runs too long for two": lambda: reference.shuffled_of_rank(26, 7, 2, 20, 20, 1, 2),
     "random, epoch 0": lambda: reference.random(24, 7, 0),
     "random, epoch 5": lambda: reference.random(24, 7, 5),
     "weighted": lambda: reference.weighted(WEIGHTS, 7, 1, 24),
     "balanced": lambda: reference.balanced(LABELS, 7, 1, 24),
     "mixed": lambda: reference.mixed([(10, 3), (5, 1)], 7, 1, 24, 4, 12),
+    "mixed, a short turn": lambda: reference.mixed([(10, 3), (5, 1)], 7, 2, 26, 4, 12),
 }
 
 
@@ -171,7 +181,7 @@ def test_rows_are_drawn_as_written_and_a_resumed_loop_s_too(make, tmp_path, case
         with h5py.File(tmp_path / f"{part}.h5", "w") as f:
             f["label"] = LABELS if case == "balanced" else np.arange(size)
         parts.append(ps.Source(label=f"{tmp_path}/{part}.h5:/label"))
-    source = ps.mixed(zip(parts, (3, 1)), rows=24) if case == "mixed" else parts[0]
+    source = ps.mixed(zip(parts, (3, 1)), rows=len(expected)) if case.startswith("mixed") else parts[0]
     loader, resumed = (make(5, of=source, order=order, **options) for _ in range(2))
     first = next(loader.epoch(epoch)).row_ids().tolist()
     resumed.load_state_dict(loader.state_dict())

@@ -31,7 +31,7 @@ const gpu::budget small{.device_bytes = 8_MiB, .pinned_bytes = 4_MiB, .host_byte
 
 /// Sources of so many rows each, one after another.
 pp::order mix_of(const std::vector<std::pair<std::uint64_t, double>>& sources, const pp::order_options& how,
-                 std::uint64_t rows, pp::shard_options share = {}) {
+                 std::uint64_t rows, pp::shard_options share = {}, const pp::source_shape& like = {.row_bytes = 8}) {
   auto table = std::make_shared<pp::mix_table>();
   std::uint64_t first = 0;
   for (const auto& [count, ratio] : sources) {
@@ -39,7 +39,9 @@ pp::order mix_of(const std::vector<std::pair<std::uint64_t, double>>& sources, c
     first += count;
   }
   table->rows = rows;
-  return {how, {.rows = first, .row_bytes = 8}, pp::row_supply{.mix = table}, share};
+  pp::source_shape shape = like;
+  shape.rows = first;
+  return {how, shape, pp::row_supply{.mix = table}, share};
 }
 
 void fails_with(const std::function<void()>& make, const std::string& part) {
@@ -92,7 +94,7 @@ BOOST_AUTO_TEST_CASE(shuffled_sources_are_read_by_runs_and_a_short_last_one_is_f
   std::mt19937_64 random(4);
   for (int trial = 0; trial < 100; ++trial) {
     const std::uint64_t a = 1 + random() % 500, b = 1 + random() % 500, run = 1 + random() % 30,
-                        pool = run + random() % 200, rows = 1 + random() % 2000;
+                        pool = run + random() % 200, rows = 2 * run + random() % 2000;
     const auto order = mix_of({{a, 1}, {b, 3}}, pp::shuffled{random(), run, pool}, rows);
     BOOST_REQUIRE_EQUAL(order.rows(), rows);
     BOOST_REQUIRE(extents_are_the_reading_rows(order, 1));
@@ -106,6 +108,64 @@ BOOST_AUTO_TEST_CASE(shuffled_sources_are_read_by_runs_and_a_short_last_one_is_f
   const auto order = mix_of({{103, 1}, {57, 1}}, pp::shuffled{.seed = 1, .run_rows = 10, .pool_rows = 50}, 220);
   const auto rows = rows_of(order, 0);
   for (std::uint64_t row = 0; row < 160; ++row) BOOST_TEST(std::count(rows.begin(), rows.end(), row) >= 1);
+}
+
+// Shares by arithmetic: a ratio over the sum of ratios.
+BOOST_AUTO_TEST_CASE(runs_and_pools_that_nobody_asked_for_keep_the_ratio_and_leave_no_batch_of_one_source) {
+  struct mix {
+    std::uint64_t a, b;
+    double ratio_a, ratio_b;
+    pp::source_shape like;
+  };
+  const mix mixes[] = {
+      {2000, 2000, 0.5, 0.5, {.row_bytes = 64}},
+      {20'000, 20'000, 0.5, 0.5, {.row_bytes = 12}},
+      {8000, 8000, 0.7, 0.3, {.row_bytes = 4096, .chunk_rows = 8000, .decoded = {{4096, 8000}}}},
+      {50'000, 700, 0.9, 0.1, {.row_bytes = 784}},
+      {300, 30'000, 1, 3, {.row_bytes = 64, .chunk_rows = 100, .decoded = {{64, 100}}}},
+  };
+  constexpr std::uint64_t batch = 256, epochs = 8;
+  for (const mix& one : mixes)
+    for (const std::uint64_t drawn : {one.a + one.b, (one.a + one.b) / 2 + 7}) {
+      BOOST_TEST_INFO_SCOPE(one.a << " and " << one.b << " rows, " << drawn << " in an epoch");
+      const auto order =
+          mix_of({{one.a, one.ratio_a}, {one.b, one.ratio_b}}, pp::shuffled{.seed = 1}, drawn, {}, one.like);
+      const double share = one.ratio_a / (one.ratio_a + one.ratio_b);
+      double of_a = 0;
+      for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
+        const auto rows = rows_of(order, epoch);
+        double in_epoch = 0;
+        for (std::uint64_t first = 0; first + batch <= rows.size(); first += batch) {
+          const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(first);
+          const auto of_batch = std::count_if(begin, begin + batch, [&](std::uint64_t row) { return row < one.a; });
+          BOOST_REQUIRE(of_batch > 0);
+          BOOST_REQUIRE(of_batch < static_cast<std::ptrdiff_t>(batch));
+        }
+        for (const std::uint64_t row : rows) in_epoch += row < one.a;
+        BOOST_TEST(std::abs(in_epoch / static_cast<double>(drawn) - share) < 0.08);
+        of_a += in_epoch;
+      }
+      BOOST_TEST(std::abs(of_a / static_cast<double>(drawn * epochs) - share) < 0.01);
+    }
+}
+
+// 16,000 rows are five runs of 3000 and 1000 rows: 100 and 100 of the 200 full runs of 40 epochs, 20 and 20 of the 40
+// short ones.
+BOOST_AUTO_TEST_CASE(the_short_run_that_ends_an_epoch_is_each_sources_by_ratio) {
+  const auto order =
+      mix_of({{8000, 1}, {8000, 1}}, pp::shuffled{.seed = 1, .run_rows = 3000, .pool_rows = 8000}, 16'000);
+  std::uint64_t of_first = 0;
+  for (std::uint64_t epoch = 0; epoch < 40; ++epoch)
+    for (const std::uint64_t row : rows_of(order, epoch)) of_first += row < 8000;
+  BOOST_TEST(of_first == 40u * 8000);
+}
+
+BOOST_AUTO_TEST_CASE(runs_of_which_an_epoch_has_fewer_than_there_are_sources_are_refused) {
+  const auto with_run = [](std::uint64_t run) {
+    return mix_of({{1000, 1}, {1000, 1}}, pp::shuffled{.seed = 1, .run_rows = run, .pool_rows = 2000}, 2000);
+  };
+  fails_with([&] { with_run(1001); }, "runs of 1001 rows are too long for an epoch of 2000 that mixes 2 sources");
+  BOOST_TEST(with_run(1000).run_rows() == 1000u);
 }
 
 BOOST_AUTO_TEST_CASE(every_number_of_ranks_sees_the_same_rows_in_each_step_and_no_shard_is_of_one_source) {

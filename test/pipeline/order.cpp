@@ -146,6 +146,70 @@ BOOST_AUTO_TEST_CASE(a_small_field_in_tall_chunks_does_not_lengthen_runs) {
   BOOST_TEST(run == (4u << 20) / 3076 / 256 * 256);
 }
 
+BOOST_AUTO_TEST_CASE(a_pool_that_is_asked_for_alone_holds_32_runs) {
+  const pp::source_shape rows{.rows = 200'000, .row_bytes = 64};
+  for (const std::uint64_t pool : {4000u, 8000u, 40'000u}) {
+    const auto chosen = pp::order_defaults(rows, {.pool_rows = pool});
+    BOOST_TEST(chosen.run_rows == pool / 32);
+    BOOST_TEST(chosen.pool_rows == pool);
+    BOOST_TEST(pp::order(pp::shuffled{.seed = 1, .pool_rows = pool}, rows).run_rows() == pool / 32);
+  }
+  BOOST_TEST(pp::order_defaults(rows, {.pool_rows = 1}).run_rows == 1u);
+  BOOST_TEST(pp::order_defaults(rows, {.pool_rows = 190'000}).run_rows == 4096u);  // 256 KiB, as without a wish
+  // Chunks that are decoded whole stay so up to a quarter of the pool; of larger ones, equal parts: 100 rows in 3.
+  const pp::source_shape packed{.rows = 20'000, .row_bytes = 1024, .chunk_rows = 100, .decoded = {{1024, 100}}};
+  BOOST_TEST(pp::order_defaults(packed, {.pool_rows = 1000}).run_rows == 100u);
+  BOOST_TEST(pp::order_defaults(packed, {.pool_rows = 400}).run_rows == 100u);
+  BOOST_TEST(pp::order_defaults(packed, {.pool_rows = 150}).run_rows == 34u);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_that_is_asked_for_alone_has_a_pool_of_32_as_far_as_128_mib_go_and_of_two_at_least) {
+  const pp::source_shape rows{.rows = 2'000'000, .row_bytes = 4096};
+  const auto pool_for = [&](std::uint64_t run) { return pp::order_defaults(rows, {.run_rows = run}).pool_rows; };
+  BOOST_TEST(pool_for(100) == 32u * 100);
+  BOOST_TEST(pool_for(10) == 32u * 64);  // as without the wish: runs of 256 KiB
+  BOOST_TEST(pool_for(2048) == 32'768u);
+  BOOST_TEST(pool_for(40'000) == 80'000u);
+  BOOST_TEST(pool_for(1'500'000) == 2'000'000u);
+}
+
+BOOST_AUTO_TEST_CASE(a_shard_gets_other_rows_in_every_epoch_though_they_are_few) {
+  const pp::source_shape few{.rows = 1000, .row_bytes = 4};  // a run of 256 KiB would be all of them
+  for (std::uint64_t rank = 0; rank < 4; ++rank) {
+    const pp::order order(pp::shuffled{.seed = 1}, few, nullptr, {.shards = 4, .rank = rank});
+    BOOST_TEST(order.run_rows() == 1000u / 4 / 8);
+    std::set<std::vector<std::uint64_t>> sets;
+    std::set<std::uint64_t> seen;
+    for (std::uint64_t epoch = 0; epoch < 40; ++epoch) {
+      const auto rows = penstock::test::sorted(rows_of(order, epoch));
+      sets.insert(rows);
+      seen.insert(rows.begin(), rows.end());
+    }
+    BOOST_TEST(sets.size() == 40u);
+    BOOST_TEST(seen.size() >= 990u);  // the last, short run is dealt by rows, a few to each
+  }
+}
+
+BOOST_AUTO_TEST_CASE(runs_that_are_too_long_for_their_shards_are_dealt_from_another_row_on_in_every_epoch) {
+  std::set<std::uint64_t> seen, begun;
+  for (std::uint64_t epoch = 0; epoch < 40; ++epoch) {
+    std::vector<std::uint64_t> all;
+    for (std::uint64_t rank = 0; rank < 4; ++rank) {
+      const pp::order order(pp::shuffled{.seed = 1, .run_rows = 1000, .pool_rows = 1000}, {.rows = 1000}, nullptr,
+                            {.shards = 4, .rank = rank});
+      const auto rows = rows_of(order, epoch);
+      all.insert(all.end(), rows.begin(), rows.end());
+      if (rank > 0) continue;
+      seen.insert(rows.begin(), rows.end());
+      begun.insert(order.reading_row(epoch, 0));
+      BOOST_TEST(order.description().find("from a drawn row on") != std::string::npos);
+    }
+    BOOST_TEST(is_every_row_once(all, 1000));
+  }
+  BOOST_TEST(seen.size() == 1000u);
+  BOOST_TEST(begun.size() > 30u);
+}
+
 BOOST_AUTO_TEST_CASE(positions_outside_the_epoch_are_refused) {
   const pp::order order(pp::sequential{}, {.rows = 10, .row_bytes = 4});
   std::vector<pp::extent> extents;

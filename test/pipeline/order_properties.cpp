@@ -124,6 +124,18 @@ bool is_made_of_runs(const rows& sequence, const configuration& c, std::uint64_t
   return true;
 }
 
+/// The same where what is left after full rounds was dealt from another row on.
+bool is_made_of_turned_runs(rows sequence, const configuration& c, std::uint64_t run) {
+  const std::uint64_t in_rounds = sequence.size() / run / c.shards * run * c.shards;
+  const auto rest = sequence.begin() + static_cast<long>(in_rounds);
+  for (std::uint64_t turns = in_rounds; turns < sequence.size(); ++turns) {
+    const auto place = std::lower_bound(c.chosen.begin(), c.chosen.end(), *rest) - c.chosen.begin();
+    if (static_cast<std::uint64_t>(place) % run == 0 && is_made_of_runs(sequence, c, run, true)) return true;
+    std::rotate(rest, rest + 1, sequence.end());
+  }
+  return sequence.size() == in_rounds && is_made_of_runs(sequence, c, run, true);
+}
+
 /// Within windows of `window` rows, what is read is what comes out.
 bool is_drawn_within(const rows& read, const rows& drawn, std::uint64_t window) {
   for (std::uint64_t first = 0; first < read.size(); first += window) {
@@ -161,7 +173,10 @@ void check_shards(const configuration& c, const maker& make, const pp::order_opt
   if (std::holds_alternative<pp::sequential>(how)) BOOST_REQUIRE(sequence == c.chosen);
   if (!shuffled) return;
   BOOST_REQUIRE_EQUAL(run, std::min(c.run, c.size()));
-  BOOST_REQUIRE(is_made_of_runs(sequence, c, run, c.shards > 1));
+  if (c.shards > 1 && c.size() / run / c.shards < 2)
+    BOOST_REQUIRE(is_made_of_turned_runs(sequence, c, run));
+  else
+    BOOST_REQUIRE(is_made_of_runs(sequence, c, run, c.shards > 1));
 }
 
 pp::order made(const configuration& c, const pp::order_options& how, pp::row_supply supply, pp::shard_options share) {
@@ -265,9 +280,9 @@ BOOST_AUTO_TEST_CASE(balanced_draws_come_in_rounds_of_the_classes_and_passes_of_
   }
 }
 
-// Sources by ratio: after any number of turns, counts are within a turn (for each source before, and a round of the
-// shards) of what the ratios say, and each source's rows come once in each pass through it; where runs are filled up,
-// at least once.
+// Sources by ratio: after any number of epochs, full turns are within one (for each source before) of what the ratios
+// say, and so are the short ones that end epochs; and each source's rows come once in each pass through it; where runs
+// are filled up, at least once.
 BOOST_AUTO_TEST_CASE(mixed_sources_keep_their_ratios_and_go_through_their_rows_pass_by_pass) {
   for (std::uint64_t number = 3000; number < 3150; ++number) {
     configuration c(number, 5);
@@ -282,7 +297,7 @@ BOOST_AUTO_TEST_CASE(mixed_sources_keep_their_ratios_and_go_through_their_rows_p
       c.shape.rows += mix->parts.back().rows;
       ratios += mix->parts.back().ratio;
     }
-    mix->rows = 1 + random() % 2500;
+    mix->rows = c.run * mix->parts.size() + random() % 2500;
     for (const pp::order_options& how :
          std::vector<pp::order_options>{pp::sequential{}, pp::shuffled{c.seed, c.run, c.pool}, pp::random{c.seed}}) {
       BOOST_TEST_INFO_SCOPE(c << ", " << mix->parts.size() << " sources, " << mix->rows << " rows, order "
@@ -311,7 +326,7 @@ BOOST_AUTO_TEST_CASE(mixed_sources_keep_their_ratios_and_go_through_their_rows_p
         }
         for (std::size_t part = 0; part < seen.size(); ++part) {
           const double n = static_cast<double>((epoch + 1) * mix->rows), share = mix->parts[part].ratio / ratios;
-          const double slack = static_cast<double>(run * (part + 1 + epoch + 1));  // an epoch's last turn may be short
+          const auto slack = static_cast<double>((run + mix->rows % run) * (part + 1));
           BOOST_REQUIRE_LE(std::abs(seen[part] - share * n), slack);
         }
       }
@@ -349,6 +364,11 @@ BOOST_AUTO_TEST_CASE(the_draws_are_those_that_are_written_down) {
         {8, 13, 9, 16, 24, 19, 14, 15, 25, 17, 18, 12, 21, 3, 0, 10, 11, 22, 23, 5, 20, 4, 2, 1, 7, 6});
   check("rank 1 of 2", of(shuffled(8), 26, {}, {.shards = 2, .rank = 1, .ranks = 2}), 1,
         {2, 0, 23, 22, 1, 20, 3, 21, 13, 25, 12, 14, 15});
+  const auto of_rank = [&](std::uint64_t run, std::uint64_t rank) {
+    return of(pp::shuffled{.seed = 7, .run_rows = run, .pool_rows = run}, 26, {},
+              {.shards = 2, .rank = rank, .ranks = 2});
+  };
+  check("runs too long for two", of_rank(20, 1), 2, {21, 24, 25, 23, 20, 22, 19, 18, 13, 16, 14, 17, 15});
   check("random, epoch 0", of(pp::random{.seed = 7}, 24), 0,
         {1, 6, 14, 2, 11, 23, 7, 5, 13, 15, 10, 18, 20, 4, 19, 17, 16, 22, 8, 21, 3, 9, 12, 0});
   check("random, epoch 5", of(pp::random{.seed = 7}, 24), 5,
@@ -368,6 +388,12 @@ BOOST_AUTO_TEST_CASE(the_draws_are_those_that_are_written_down) {
   mix->rows = 24;
   check("mixed", of(shuffled(12), 15, {.mix = mix}), 1,
         {9, 0, 3, 0, 11, 1, 13, 1, 10, 12, 8, 2, 12, 6, 0, 4, 2, 1, 7, 13, 10, 5, 3, 11});
+  const auto cut = std::make_shared<pp::mix_table>(*mix);  // its last turn is short
+  cut->rows = 26;
+  check("mixed, epoch 2", of(shuffled(12), 15, {.mix = cut}), 2,
+        {0, 3, 2, 12, 9, 11, 8, 9, 10, 14, 9, 8, 4, 3, 7, 0, 5, 6, 1, 0, 9, 2, 8, 9, 14, 14});
+  check("mixed, epoch 3", of(shuffled(12), 15, {.mix = cut}), 3,
+        {4, 1, 6, 3, 2, 11, 5, 13, 7, 12, 0, 10, 7, 14, 11, 0, 13, 5, 12, 1, 2, 6, 4, 3, 8, 9});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -26,7 +26,7 @@ struct row_supply;   // private: all that an order needs of its source
 class order {
  public:
   /// `only`: the rows that take part; null: all. Throws std::invalid_argument where options contradict the source (pool
-  /// smaller than a run) or each other (no such rank).
+  /// smaller than a run) or each other (no such rank; so long runs that an epoch of a mix has fewer than sources).
   order(const order_options& options, source_shape shape, std::shared_ptr<const row_set> only = nullptr,
         shard_options share = {});
   order(const order_options& options, source_shape shape, const row_supply& supply, shard_options share);
@@ -67,8 +67,7 @@ class order {
   std::string description() const;
 
  private:
-  void choose_run(const shuffled& wish, const shuffled& defaults);
-  void choose_pool(const shuffled& wish, const shuffled& defaults);
+  void take_pool(std::uint64_t wanted, bool is_asked_for);
   void check_positions(std::uint64_t first, std::uint64_t count) const;
   extent stretch_at(std::uint64_t epoch, std::uint64_t position) const noexcept;
 
@@ -83,6 +82,7 @@ class order {
   std::uint64_t window_rows_ = 0;
   bool permuted_ = false;  ///< runs are read in an order of their own
   bool pooled_ = false;
+  bool rest_is_turned_ = false;  ///< what is left for no full round is dealt from a row on that each epoch draws
 };
 
 }  // namespace penstock::pipeline
