@@ -16,7 +16,6 @@ namespace {
 using nlohmann::json;
 
 constexpr int version = 1;
-constexpr std::uint64_t most_epochs = std::uint64_t{1} << 62;  // numbers of epochs and rows stay within 64 bits
 constexpr const char* names_of_last[] = {"keep", "drop", "pad"};
 
 void mix_in(std::uint64_t& mixed, std::uint64_t value) { mixed = gpu::mix(mixed ^ value); }

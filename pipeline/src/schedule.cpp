@@ -17,6 +17,9 @@ constexpr std::uint64_t most_rows_of_a_run = std::uint64_t{1} << 62;
 schedule::schedule(const order& rows, const sizes& how, std::uint64_t first_epoch, std::uint64_t epochs,
                    std::uint64_t first_batch)
     : order_(&rows), sizes_(how), pooled_(rows.is_pooled()), first_epoch_(first_epoch) {
+  if (first_epoch > most_epochs)
+    throw std::invalid_argument(
+        fmt::format("a run cannot begin at epoch {}; epochs are numbered up to {}", first_epoch, most_epochs));
   epoch_batches_ = batches_per_epoch(rows, how.batch_rows, how.last);
   epoch_rows_ = std::min(rows.rows(), epoch_batches_ * how.batch_rows);
   if (first_batch > epoch_batches_)

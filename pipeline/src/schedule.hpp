@@ -6,6 +6,9 @@
 
 namespace penstock::pipeline {
 
+/// Where a run may begin: numbers of epochs and rows stay within 64 bits.
+inline constexpr std::uint64_t most_epochs = std::uint64_t{1} << 62;
+
 /// One block of a run: `rows` reading positions of `epoch` from `first`.
 struct block_place {
   std::uint64_t epoch = 0;
@@ -42,7 +45,7 @@ class schedule {
     std::uint64_t piece_rows = 0;  ///< of a piece that is drawn from a pool, at most; as block_rows where that is more
   };
 
-  /// Throws std::invalid_argument for a first batch beyond the end of the epoch.
+  /// Throws std::invalid_argument for a first batch beyond the end of the epoch, and for epochs beyond 2^62.
   schedule(const order& rows, const sizes& how, std::uint64_t first_epoch, std::uint64_t epochs,
            std::uint64_t first_batch);
 

@@ -36,6 +36,23 @@ walked walk(const pp::schedule& plan, const pp::schedule::sizes& sizes, std::mt1
 
 BOOST_AUTO_TEST_SUITE(schedule)
 
+BOOST_AUTO_TEST_CASE(epochs_from_which_numbers_would_go_round_are_refused) {
+  const pp::order order(pp::sequential{}, {.rows = 10, .row_bytes = 4});
+  const pp::schedule::sizes sizes{.block_rows = 4, .batch_rows = 4, .ring_rows = 8};
+  const std::uint64_t last = std::uint64_t{1} << 62, none = 0;
+  for (const std::uint64_t first : {last + 1, ~none}) {
+    const auto names = [&](const auto& e) {
+      return std::string(e.what()).find(std::to_string(first)) != std::string::npos;
+    };
+    BOOST_CHECK_EXCEPTION(pp::schedule(order, sizes, first, 2, 0), std::invalid_argument, names);
+  }
+  // As many epochs as anybody may ask for, and still none is numbered beyond 64 bits.
+  const pp::schedule plan(order, sizes, last, ~none, 0);
+  const std::uint64_t end = plan.batch(plan.batches() - 1).epoch;
+  BOOST_TEST(end > last);
+  BOOST_TEST(plan.block(plan.blocks() - 1).epoch == end);
+}
+
 BOOST_AUTO_TEST_CASE(every_position_comes_out_once_in_order_from_blocks_that_hold_it) {
   std::mt19937_64 random(2);
   for (int trial = 0; trial < 400; ++trial) {
