@@ -3,12 +3,17 @@
 #include "small_file.hpp"
 
 #include <penstock/io/error.hpp>
+#include <penstock/io/writer.hpp>
 
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <set>
 
@@ -104,6 +109,33 @@ BOOST_AUTO_TEST_CASE(groups_are_never_on_both_sides_of_a_split) {
   for (const auto one : validation) BOOST_TEST(!training.contains(one));
   // 75 are expected, with a standard deviation of sqrt(251 * 0.3 * 0.7) = 7.3.
   BOOST_TEST(std::abs(static_cast<double>(validation.size()) - 75.3) < 5 * 7.3);
+}
+
+// Groups of float64: 0 and -0, and two NaNs of different bits, are each one group; 1 is another.
+BOOST_AUTO_TEST_CASE(floats_of_one_value_are_one_group) {
+  const auto path = std::filesystem::temp_directory_path() / ("penstock-groups-" + std::to_string(::getpid()) + ".h5");
+  const auto nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<double> values{0.0, -0.0, nan, -nan, std::bit_cast<double>(std::bit_cast<std::uint64_t>(nan) | 5),
+                                   1};
+  penstock::io::writer file(path);
+  file.create("/group", penstock::type::float64, {values.size()}, {});
+  file.write_rows("/group", 0, values.size(), std::as_bytes(std::span(values)));
+  file.commit();
+  std::size_t apart = 0;
+  for (std::uint64_t seed = 0; seed < 32; ++seed) {
+    const auto from = pp::source{}.field("group", penstock::io::datasets(path.string(), "/group"));
+    auto part = from;
+    part.select(pp::validation_part({.validation = 0.5, .seed = seed, .group = "group"}));
+    std::set<std::uint64_t> chosen;
+    const auto opened = pp::read(part).open();
+    for (std::uint64_t p = 0; p < opened.rows(); ++p) chosen.insert(opened.row_order().row(0, p));
+    BOOST_TEST(chosen.contains(0) == chosen.contains(1));
+    BOOST_TEST(chosen.contains(2) == chosen.contains(3));
+    BOOST_TEST(chosen.contains(2) == chosen.contains(4));
+    apart += chosen.contains(0) != chosen.contains(5);
+  }
+  BOOST_TEST(apart > 0u);
+  std::filesystem::remove(path);
 }
 
 BOOST_AUTO_TEST_CASE(a_selection_of_no_rows_is_an_epoch_without_batches) {

@@ -24,7 +24,8 @@ struct extent {
 struct split {
   double validation = 0.1;  ///< from 0 to 1
   std::uint64_t seed = 0;
-  /// A field of the source: rows with the same bytes in it are never in both parts. Empty: rows by themselves.
+  /// A field of the source: rows with the same values in it are never in both parts. Values are the same where their
+  /// bytes are, and of floats 0 and -0, and all that are not numbers. Empty: rows by themselves.
   std::string group{};
 };
 
