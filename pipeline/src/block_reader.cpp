@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 namespace penstock::pipeline {
 namespace {
@@ -166,7 +167,11 @@ void block_reader::read_field(std::size_t field, std::span<const extent> extents
   const host_field& what = on_.fields.host[field];
   const io::row_reader& reader = on_.readers[what.reader];
   const bool swaps = what.swapped && on_.fields.swapped_by_reader;
-  for_each_part(field, extents, run.plan, block, [&](extent rows, std::byte* to) {
+  // As they lie in storage: rows of one chunk come one after another, and the reader decodes it once for them.
+  std::vector<std::pair<extent, std::byte*>> parts;
+  for_each_part(field, extents, run.plan, block, [&](extent rows, std::byte* to) { parts.emplace_back(rows, to); });
+  std::ranges::sort(parts, {}, [](const auto& part) { return part.first.first; });
+  for (const auto& [rows, to] : parts) {
     // Rows in random order are many reads, each of which may decode a chunk: nobody waits for the rest of them.
     if (run.between.ended()) return;
     const std::span<std::byte> out{to, rows.count * what.row_bytes()};
@@ -175,7 +180,7 @@ void block_reader::read_field(std::size_t field, std::span<const extent> extents
     else
       reader.read(rows.first, rows.count, out);
     if (swaps) swap_bytes(out, size_of(what.element));
-  });
+  }
 }
 
 /// From one part of the block's slot to another.

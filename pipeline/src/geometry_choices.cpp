@@ -1,6 +1,7 @@
 // What people are told of a geometry.
 
 #include "geometry.hpp"
+#include "transport_sizes.hpp"
 
 #include <fmt/format.h>
 
@@ -38,9 +39,11 @@ std::vector<std::string> choices_of(const transport_task& task, const geometry& 
   std::vector<std::string> lines;
   lines.push_back(fmt::format(
       "blocks of {} rows, {}: {}", g.block_rows, format_bytes(g.block_rows * task.row_bytes),
-      !task.block_reason.empty() ? task.block_reason
-      : wish.block_bytes         ? block_as_asked_for(task, g)
-      : task.host                ? "as near to 1 MiB as chunks, pool and budgets allow"
+      !task.block_reason.empty()     ? task.block_reason
+      : wish.block_bytes             ? block_as_asked_for(task, g)
+      : gathers_rows_of_chunks(task) ? "as near to 16 MiB as budgets allow: rows come one by one, and a block decodes "
+                                       "a chunk once for all of its own"
+      : task.host                    ? "as near to 1 MiB as chunks, pool and budgets allow"
                   : "as near to 2 MiB as chunks, pool and budgets allow; smaller copies do not reach the link's rate"));
   if (g.slots)
     lines.push_back(fmt::format(

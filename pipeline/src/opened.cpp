@@ -16,11 +16,15 @@ namespace penstock::pipeline {
 namespace {
 
 io::read_resources resources(const io::row_reader& reader, std::size_t threads, std::size_t row_bytes,
-                             const transport_options& wish) {
+                             const order& rows, const transport_options& wish) {
   // Two chunks more than reads at once: what one block cuts is there for the next. Chunks that are taller than any
-  // block are cut by many blocks, but those that are read at a time lie close together.
+  // block are cut by many blocks, but those that are read at a time lie close together, unless runs are shorter than
+  // chunks: then each read is in one of its own.
   std::uint64_t cut = threads + 2;
-  if (const std::uint64_t chunk_bytes = reader.cut_rows() * row_bytes; chunk_bytes > most_chunk_block_bytes) {
+  const std::uint64_t chunk_bytes = reader.cut_rows() * row_bytes;
+  if (chunk_bytes > most_chunk_block_bytes && rows.run_rows() > 0 && rows.run_rows() < reader.cut_rows()) {
+    cut = threads + 1;
+  } else if (chunk_bytes > most_chunk_block_bytes) {
     const std::uint64_t block_bytes = std::max<std::uint64_t>(wish.block_bytes, largest_block_bytes);
     cut = std::min<std::uint64_t>(cut, (2 * threads + 6) * block_bytes / chunk_bytes + 2);
   }
@@ -104,7 +108,7 @@ transport_task opened::impl::task(gpu::device d, const transport_options& wish) 
   t.reader_memory = [this, wish](std::size_t threads) {
     std::vector<io::memory_item> items;
     for (std::size_t i = 0; i < readers.size(); ++i)
-      for (io::memory_item item : readers[i].memory(resources(readers[i], threads, shape.row_bytes, wish)))
+      for (io::memory_item item : readers[i].memory(resources(readers[i], threads, shape.row_bytes, rows, wish)))
         items.push_back({fmt::format("io: {} of {}", item.name, parts->from.fields()[i].name), item.bytes});
     const auto held = memory_of(supply, parts->how, shape.rows);
     items.insert(items.end(), held.begin(), held.end());
@@ -165,6 +169,7 @@ order_price opened::price(const std::string& class_field) const {
   for (const auto& item : memory_of(impl_->supply, impl_->parts->how, impl_->shape.rows))
     price.table_bytes += item.bytes;
   price.read_amplification = read_amplification(rows, impl_->readers);
+  price.batches_of_one_source = batches_of_one_source(rows, impl_->supply, impl_->parts->batch.rows);
   if (class_field.empty()) return price;
   row_classes known =
       classes_of(impl_->parts->from, class_field, "mixing is measured by", nullptr, impl_->parts->faults);
@@ -196,7 +201,7 @@ std::shared_ptr<ground> opened::impl::stand_on(const pipeline_plan& plan, std::s
   on->tries_readers = on->sizes.most_threads > 1 && wish.threads == 0;
   on->readers = std::move(readers);
   for (io::row_reader& reader : on->readers)
-    reader.reserve(resources(reader, on->sizes.most_threads, shape.row_bytes, wish));
+    reader.reserve(resources(reader, on->sizes.most_threads, shape.row_bytes, rows, wish));
 
   for (std::size_t field = 0; field < on->fields.device.size(); ++field) {
     const device_field& what = on->fields.device[field];

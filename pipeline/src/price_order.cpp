@@ -1,5 +1,7 @@
 #include "price_order.hpp"
 
+#include "mixed_rows.hpp"
+
 #include <penstock/bytes.hpp>
 #include <penstock/pipeline/price.hpp>
 
@@ -43,11 +45,38 @@ double read_amplification(const order& rows, const std::vector<io::row_reader>& 
   return used > 0 ? decoded / used : 1;
 }
 
+std::optional<double> batches_of_one_source(const order& rows, const row_supply& supply, std::uint64_t batch_rows) {
+  const std::uint64_t batches = rows.rows() / std::max<std::uint64_t>(batch_rows, 1);
+  if (!supply.mix || supply.mix->parts.size() < 2 || batches == 0) return std::nullopt;
+  const auto part_of = [&](std::uint64_t row) {
+    const std::uint64_t place = supply.only ? supply.only->chosen_before(row) : row;
+    return std::ranges::upper_bound(supply.mix->parts, place, {}, &mix_table::part::first) - supply.mix->parts.begin();
+  };
+  const std::uint64_t looked_at = std::min(batches, std::max<std::uint64_t>(rows_looked_at / batch_rows, 1));
+  std::uint64_t of_one = 0;
+  for (std::uint64_t i = 0; i < looked_at; ++i) {
+    const std::uint64_t first = i * batches / looked_at * batch_rows;
+    const auto part = part_of(rows.row(0, first));
+    std::uint64_t same = 1;
+    while (same < batch_rows && part_of(rows.row(0, first + same)) == part) ++same;
+    of_one += same == batch_rows;
+  }
+  return static_cast<double>(of_one) / static_cast<double>(looked_at);
+}
+
 std::string to_text(const order_price& price) {
+  constexpr double decodes_again = 1.5;
+
   std::string text = price.pool_bytes ? fmt::format("holds a pool of {}", format_bytes(price.pool_bytes)) : "no pool";
   if (price.table_bytes) text += fmt::format(", tables of {} on the host", format_bytes(price.table_bytes));
   text += fmt::format("; each byte is read {:.2f} times", price.read_amplification);
+  if (price.read_amplification >= decodes_again)
+    text +=
+        " (chunks are decoded so often in an epoch, less what blocks that hold several rows of one save; a shuffled "
+        "order of whole chunks and of all rows decodes each once)";
   if (price.mixing) text += fmt::format("; a batch mixes classes to {:.3f} of a uniform shuffle", *price.mixing);
+  if (price.batches_of_one_source && *price.batches_of_one_source > 0)
+    text += fmt::format("; {:.1f} % of the batches hold rows of one source alone", 100 * *price.batches_of_one_source);
   return text;
 }
 

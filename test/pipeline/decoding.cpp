@@ -244,6 +244,28 @@ BOOST_AUTO_TEST_CASE(the_chunk_index_is_in_the_ledger) {
   BOOST_TEST(bytes == 16u * 21 * 8);
 }
 
+// 4096 rows in 64 chunks of 64: what is decoded, if every chunk is once, is as much as there is.
+BOOST_DATA_TEST_CASE(a_block_decodes_a_chunk_once_for_all_of_its_rows, every_device, name) {
+  const small_file file(4096, 64, 1);
+  const std::uint64_t all = 4096 * 33 * 4;
+  const auto decoded = [&](const pp::order_options& how, std::size_t block_bytes) {
+    auto pipeline =
+        (pp::read(pp::source{}.field("wide", file.at("/wide")), how) | pp::batched({.rows = 48}) |
+         pp::transport(pp::transport_options{.block_bytes = block_bytes, .threads = 2}))
+            .build(gpu::device::parse(name), {.device_bytes = 64_MiB, .pinned_bytes = 16_MiB, .host_bytes = 64_MiB});
+    BOOST_TEST(consume(pipeline, 0, 1).size() == 4096u);  // checks values, too
+    return pipeline.report().reading.decoded_bytes;
+  };
+  // The block that is chosen holds the epoch.
+  BOOST_TEST(decoded(pp::random{1}, 0) == all);
+  BOOST_TEST(decoded(pp::weighted{.seed = 1, .weights = std::vector<double>(4096, 1)}, 0) <= all);
+  // Eight blocks of 512 rows, each with rows of every chunk, and a few again where one of two readers has to wait for
+  // a processor; row by row it would be 64 times as much, but for what the readers' chunks save.
+  BOOST_TEST(decoded(pp::random{1}, 512 * 33 * 4) < 9 * all);
+  // Runs of a quarter chunk: a block of a window of 512 rows has each of the chunks' quarters once.
+  BOOST_TEST(decoded(pp::shuffled{.seed = 1, .run_rows = 16, .pool_rows = 512}, 512 * 33 * 4) <= 4 * all);
+}
+
 BOOST_DATA_TEST_CASE(readers_that_wait_for_a_disk_are_twice_the_processors, every_device, name) {
   const small_file plain(3001, 64), packed(3001, 64, 4);
   const auto field = [](const small_file& file, bool around) {

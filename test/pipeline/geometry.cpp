@@ -60,6 +60,28 @@ const auto backends = boost::unit_test::data::make({false, true}) * boost::unit_
 
 BOOST_AUTO_TEST_SUITE(geometry)
 
+BOOST_AUTO_TEST_CASE(rows_in_random_order_come_in_large_blocks_where_these_hold_a_row_of_each_chunk) {
+  const pp::wiring w = two_fields();
+  pp::transport_task t = task(true, false);
+  t.row_bytes = 4096 + 784;
+  t.decodes = true;
+  t.run_rows = 1;
+  t.rows = 200'000;  // 3125 chunks; 16 MiB are 3437 rows
+  const auto bytes = [&](std::size_t budget) {
+    return pp::plan_geometry(w, t, {budget, budget, 64_MiB}, {}).block_rows * t.row_bytes;
+  };
+  BOOST_TEST(bytes(4_GiB) == 3437u * t.row_bytes);
+  BOOST_TEST(bytes(64_MiB) < 8_MiB);  // what is larger does not fit
+  t.rows = 230'000;                   // 3593 chunks: most of them would be decoded for one row, whatever the block
+  BOOST_TEST(bytes(4_GiB) <= 2_MiB);
+  t.rows = 200'000;
+  t.decodes = false;
+  BOOST_TEST(bytes(4_GiB) <= 2_MiB);
+  t.decodes = true;
+  t.run_rows = 0;  // in sequence
+  BOOST_TEST(bytes(4_GiB) <= 2_MiB);
+}
+
 BOOST_DATA_TEST_CASE(a_plan_never_exceeds_its_budget_and_grows_with_it, backends, host, pooled) {
   const pp::wiring w = two_fields();
   const pp::transport_task t = task(host, pooled);

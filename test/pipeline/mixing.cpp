@@ -2,6 +2,7 @@
 #include "row_supply.hpp"
 #include "small_file.hpp"
 
+#include <penstock/pipeline/mixed.hpp>
 #include <penstock/pipeline/price.hpp>
 
 #include <cmath>
@@ -96,6 +97,21 @@ BOOST_AUTO_TEST_CASE(rows_that_do_not_take_part_are_in_no_class) {
   BOOST_TEST(pp::mixing(mixed, classes, 100) == 1.0, near(0.01));
 }
 
+BOOST_AUTO_TEST_CASE(the_price_of_a_mix_says_how_many_batches_are_of_one_source) {
+  const small_file a(1024, 64), b(1024, 64);
+  const auto some = b.plain().select(pp::selection(std::vector<pp::extent>{{300, 512}}));
+  const auto price_of = [&](const pp::shuffled& how) {
+    return (pp::read(pp::mixed({{a.plain(), 1}, {some, 1}}), how) | pp::batched({.rows = 64})).open().price();
+  };
+  // A pool is a run, and a run is of one source.
+  const auto of_runs = price_of({.seed = 1, .run_rows = 128, .pool_rows = 128});
+  BOOST_TEST(of_runs.batches_of_one_source.value() == 1.0);
+  BOOST_TEST(to_text(of_runs).find("100.0 % of the batches hold rows of one source alone") != std::string::npos);
+  const auto chosen = price_of({.seed = 1});
+  BOOST_TEST(chosen.batches_of_one_source.value() == 0.0);
+  BOOST_TEST(to_text(chosen).find("of one source") == std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(the_price_of_an_order_is_known_before_it_runs) {
   const small_file file(4096, 64, 1);  // an image's chunks are of 42 rows
   const auto price_of = [&](const pp::order_options& how, const std::string& field) {
@@ -115,6 +131,9 @@ BOOST_AUTO_TEST_CASE(the_price_of_an_order_is_known_before_it_runs) {
   const auto labelled = pp::read(file.plain(), pp::sequential{}).open().price("label");
   BOOST_TEST(labelled.mixing.value() == 1.0, near(1e-9));
   BOOST_TEST(to_text(price_of(whole, "wide")).find("holds a pool of 132 KiB") != std::string::npos);
+  BOOST_TEST(to_text(price_of(whole, "wide")).find("chunks are decoded so often") == std::string::npos);
+  BOOST_TEST(to_text(price_of(pp::random{1}, "wide")).find("chunks are decoded so often") != std::string::npos);
+  BOOST_TEST(!price_of(whole, "wide").batches_of_one_source.has_value());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -18,10 +18,14 @@ struct order_price {
   /// Tables on the host: rows that take part, weights, classes.
   std::size_t table_bytes = 0;
   /// Bytes read or decoded for each byte that is used: 1 where every chunk is decoded once. A chunk counts each time
-  /// that reading comes to it from another; caches that make up for some of that do not count.
+  /// that reading comes to it from another, so this is at most what a run does: a block decodes a chunk once for all of
+  /// its rows, and caches make up for some of the rest.
   double read_amplification = 1;
   /// mixing() by the classes that were asked for.
   std::optional<double> mixing{};
+  /// Of several sources that are mixed: the share of batches that hold rows of one source alone. Of about 2^20 rows
+  /// that were looked at.
+  std::optional<double> batches_of_one_source{};
 };
 
 /// A line for people: "holds a pool of 128 MiB; each byte is read 1.00 times; a batch mixes classes to 0.970 of a
