@@ -167,9 +167,13 @@ PENSTOCK_HOST_DEVICE inline To cast(From x) noexcept {
     return from_value<To>(x);
 }
 
+/// Holds values that float32 does not.
+template <class T>
+inline constexpr bool exceeds_float32 = sizeof(T) == 8 || (std::is_integral_v<T> && sizeof(T) == 4);
+
 /// The type in which x * scale + shift is worked out.
 template <class From, class To>
-using working_type = std::conditional_t<sizeof(From) == 8 || sizeof(To) == 8, double, float>;
+using working_type = std::conditional_t<exceeds_float32<From> || exceeds_float32<To>, double, float>;
 
 /// cast(x) * scale + shift. Product and sum are rounded each, so that all devices give the same bits: sources that
 /// include this are compiled without contraction (-ffp-contract=off, --fmad=false).

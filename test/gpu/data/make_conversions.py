@@ -89,7 +89,8 @@ def cast(value, source, target):
 
 
 def affine(value, source, target, scale, shift):
-    work = "float64" if 64 in (size(source), size(target)) else "float32"
+    exceeds_float32 = [size(name) == 64 or (name in INTEGERS and size(name) == 32) for name in (source, target)]
+    work = "float64" if any(exceeds_float32) else "float32"
     dtype = np.float64 if work == "float64" else np.float32
     code = "<d" if work == "float64" else "<f"
     x = struct.unpack(code, encode(value, work).to_bytes(size(work) // 8, "little"))[0]

@@ -32,10 +32,11 @@ struct gather_target {
 };
 
 /// What happens to each element between source and target: cast(x) * scale + shift, in float32 (float64 where source or
-/// target has 8 bytes), each operation rounded. With scale 1 and shift 0 a plain cast: integers to integers keep their
-/// low bits; floats to integers truncate, what lies outside becomes the nearest end of the range and NaN becomes 0;
-/// floats round to nearest even; integers reach the 16-bit floats through float32 (8 bytes: float64). The same type in
-/// both places is copied bit for bit. A NaN stays a NaN, of any payload.
+/// target has 8 bytes, or is an integer of 4), each operation rounded, and the sum cast to the target: whole numbers
+/// that are scaled by whole ones are exact in int32, and in int64 up to 2^53. With scale 1 and shift 0 a plain cast:
+/// integers to integers keep their low bits; floats to integers truncate, what lies outside becomes the nearest end of
+/// the range and NaN becomes 0; floats round to nearest even; integers reach the 16-bit floats through float32
+/// (8 bytes: float64). The same type in both places is copied bit for bit. A NaN stays a NaN, of any payload.
 struct gather_arithmetic {
   double scale = 1;
   double shift = 0;
