@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import Any, Iterable, Mapping, Sequence, Tuple, Union
 
-from ._checks import whole
+from ._checks import path, text, whole
 from ._rows import ranges_of
 
 #: "FILE:/DATASET", (FILE, DATASET), or a list of these, joined by row. FILE and DATASET may hold wildcards.
@@ -45,15 +45,13 @@ class FieldRequest:
 
 def places_of(field: str, where: Any) -> Iterable[tuple[str, str]]:
     """(file or pattern, dataset) of what a Place names. Raises TypeError, ValueError."""
-    if isinstance(where, str) and "\0" in where:
-        raise ValueError(f"field '{field}' is read from a file whose name holds a zero byte: {where!r}")
     if isinstance(where, str):
         file, colon, dataset = where.rpartition(":/")
         if not colon or not file:
             raise ValueError(f"field '{field}' is 'FILE:/DATASET', as 'shards/*.h5:/images', not {where!r}")
-        yield file, "/" + dataset
-    elif isinstance(where, tuple) and len(where) == 2 and isinstance(where[1], str) and ":/" not in where[1]:
-        yield os.fsdecode(where[0]), where[1]
+        yield _place(field, file, "/" + dataset)
+    elif _is_pair(where):
+        yield _place(field, *where)
     elif isinstance(where, (list, tuple)) and where:
         for part in where:
             yield from places_of(field, part)
@@ -61,20 +59,36 @@ def places_of(field: str, where: Any) -> Iterable[tuple[str, str]]:
         raise TypeError(f"field '{field}' is 'FILE:/DATASET', (FILE, DATASET) or a list of these, not {where!r}")
 
 
+def _is_pair(where: Any) -> bool:
+    """Whether it is (FILE, DATASET), and not two of 'FILE:/DATASET'."""
+    if not (isinstance(where, tuple) and len(where) == 2 and isinstance(where[1], str)):
+        return False
+    file, dataset = where
+    return ":/" not in file or ":/" not in dataset if isinstance(file, str) else isinstance(file, (bytes, os.PathLike))
+
+
+def _place(field: str, file: Any, dataset: str) -> tuple[str, str]:
+    both = path(f"the file of field '{field}'", file), path(f"the dataset of field '{field}'", dataset)
+    return os.fsdecode(both[0]), os.fsdecode(both[1])
+
+
 #: NumPy's and Python's other names for types; the byte order is that of the machine, whatever the code says.
 _CODES = {f"{kind}{size}": f"{name}{8 * size}" for kind, name in (("i", "int"), ("u", "uint")) for size in (1, 2, 4, 8)}
 _CODES |= {"f2": "float16", "f4": "float32", "f8": "float64", "float": "float64", "int": "int64"}
+_CODES |= {"e": "float16", "f": "float32", "d": "float64"}
+_CODES |= {"b": "int8", "h": "int16", "i": "int32", "l": "int64", "q": "int64"}
+_CODES |= {"B": "uint8", "H": "uint16", "I": "uint32", "L": "uint64", "Q": "uint64"}
 _CODES |= {"half": "float16", "single": "float32", "double": "float64"}
 
 
 def dtype_name(dtype: Any) -> str:
     """"float32" for "float32", "f4", numpy.float32, numpy.dtype("f4"), torch.float32, jax.numpy.float32."""
     names = [dtype] if isinstance(dtype, str) else [getattr(dtype, name, None) for name in ("name", "__name__")]
-    text = next((name for name in names if isinstance(name, str)), str(dtype))
-    name = text.rpartition(".")[2].lstrip("<>=|")
-    if name.startswith("bool"):
+    written = next((name for name in names if isinstance(name, str)), str(dtype))
+    name = written.rpartition(".")[2].lstrip("<>=|")
+    if name.startswith("bool") or name in ("?", "b1"):
         raise ValueError("there are no booleans on the device: those of a file come as uint8, without astype() too")
-    return _CODES.get(name, name)
+    return text("a type's name", _CODES.get(name, name))
 
 
 def region_of(name: str, part: Any) -> tuple[tuple[int, int, int], ...]:
@@ -92,6 +106,7 @@ def region_of(name: str, part: Any) -> tuple[tuple[int, int, int], ...]:
 
 def output_of(name: str, declared: Any) -> tuple[str, str, list[int]]:
     """What map() puts out, (type, row shape), as (name, type, row shape). Raises TypeError, ValueError."""
+    name = text("the name of an output", name)
     if not isinstance(declared, tuple) or len(declared) != 2 or not isinstance(declared[1], (list, tuple)):
         raise TypeError(f"the output '{name}' is declared as (type, row shape): ('float32', (3, 32, 32)), not {declared!r}")
     dtype, shape = declared

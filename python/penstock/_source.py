@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from typing import Any, Callable, Iterable, Mapping, Sequence, SupportsFloat, SupportsIndex
 
-from ._checks import finite, whole
+from ._checks import finite, names, number, text, whole
 from ._field import FieldRequest, Place, dtype_name, output_of, places_of, region_of
 from ._map import MapFunction
 from ._rows import numbers_of, ranges_of
@@ -24,7 +24,8 @@ class Source:
     def __init__(self, /, **fields: Place) -> None:
         if not fields:
             raise ValueError("a source has at least one field: Source(x='file.h5:/x')")
-        self._fields = tuple(FieldRequest(name, tuple(places_of(name, where))) for name, where in fields.items())
+        named = {text("a field's name", name): tuple(places_of(name, where)) for name, where in fields.items()}
+        self._fields = tuple(FieldRequest(*field) for field in named.items())
         self._rows: tuple[tuple[Any, ...], ...] = ()  # criteria that all hold, as the extension takes them
         self._maps: tuple[tuple[Any, ...], ...] = ()  # likewise
         self._damaged: tuple[int, str] | None = None  # (limit of rows, name of the mask)
@@ -42,7 +43,7 @@ class Source:
         one."""
         return self._with({name: {"dtype": dtype_name(dtype)} for name, dtype in dtypes.items()})
 
-    def scaled(self, /, **factors: float | tuple[float, float]) -> Source:
+    def scaled(self, /, **factors: SupportsFloat | tuple[SupportsFloat, SupportsFloat]) -> Source:
         """With values of value * scale, or value * scale + shift for (scale, shift); computed on the device. Said again,
         the last one counts. Whole numbers that are scaled by others need astype() too, or the Loader raises ValueError."""
         changes = {}
@@ -51,10 +52,10 @@ class Source:
             changes[name] = {"scale": finite(f"scale of '{name}'", scale), "shift": finite(f"shift of '{name}'", shift)}
         return self._with(changes)
 
-    def netcdf(self, *fields: str, masked: float = math.nan) -> Source:
+    def netcdf(self, *fields: str, masked: SupportsFloat = math.nan) -> Source:
         """With netCDF's packing undone in these fields; in all, without names: `_FillValue` becomes `masked`, then
         `scale_factor` and `add_offset` count. Rows are floats then, also on the link."""
-        return self._with({name: {"netcdf": True, "masked": float(masked)} for name in fields or self.fields})
+        return self._with({name: {"netcdf": True, "masked": number("masked", masked)} for name in fields or self.fields})
 
     def reading(
         self, *fields: str, around_page_cache: bool | None = None, allow_missing_sources: bool | None = None
@@ -66,20 +67,22 @@ class Source:
         changes = {name: bool(value) for name, value in options.items() if value is not None}
         return self._with({name: dict(changes) for name in fields or self.fields})
 
-    def skip_damaged(self, *, limit_rows: int = 1000, mask: str = "intact") -> Source:
+    def skip_damaged(self, *, limit_rows: SupportsIndex = 1000, mask: str = "intact") -> Source:
         """With rows left out whose stored bytes cannot be read or decoded, up to `limit_rows` of the source; without it, the
         first one ends the epoch. Batches have one more field, `mask`, float32: 0 for such a row, whose damaged fields are
         zeros, and for padding; 1 for the others. Multiply the loss by it. The report lists the rows."""
+        if text("mask", mask) in {*self.fields, *self._put_out}:
+            raise ValueError(f"the source has a field '{mask}'; give the mask of damaged rows another name")
         other = self._with({})
-        other._damaged = (whole("limit_rows", limit_rows), str(mask))
+        other._damaged = (whole("limit_rows", limit_rows), mask)
         return other
 
-    def rows_along(self, /, **axes: int) -> Source:
+    def rows_along(self, /, **axes: SupportsIndex) -> Source:
         """The axis of a field's datasets that counts its rows, instead of the first; the others follow in their order."""
         numbers = {name: whole(f"the axis of the rows of '{name}'", axis) for name, axis in axes.items()}
         return self._with({name: {"row_axis": number} for name, number in numbers.items()})
 
-    def region(self, /, **parts: Mapping[int, slice | range]) -> Source:
+    def region(self, /, **parts: Mapping[Any, slice | range]) -> Source:
         """Parts of a field's other axes, by the axis' number in the dataset: region(x={1: slice(0, 32)})."""
         return self._with({name: {"region": region_of(name, part)} for name, part in parts.items()})
 
@@ -90,7 +93,7 @@ class Source:
         fields: Sequence[str] | None = None,
         outputs: Mapping[str, tuple[Any, Sequence[int]]] | None = None,
         name: str = "",
-        threads: int = 1,
+        threads: SupportsIndex = 1,
     ) -> Source:
         """With a function that works on blocks of rows on the host, as they are stored and before they travel. It takes
         a Block and returns new values, {"image": array}; None leaves all as it is.
@@ -104,15 +107,21 @@ class Source:
         epoch with a PipelineError, whose __cause__ it is."""
         if not callable(function):
             raise TypeError(f"map() takes a function of a block, not {function!r}")
-        threads = whole("threads", threads, 1)
-        known = {*self.fields, *(output[0] for of in self._maps for output in of[3])}
-        for wanted in fields or ():
+        at_once = whole("threads", threads, 1)
+        mask = None if self._damaged is None else self._damaged[1]
+        known = {*self.fields, *self._put_out, *([] if mask is None else [mask])}
+        seen = None if fields is None else names("fields of map()", fields)
+        for wanted in seen or ():
             if wanted not in known:
                 raise ValueError(f"the source has no field '{wanted}'; it has {', '.join(sorted(known))}")
+        if not isinstance(outputs, (Mapping, type(None))):
+            raise TypeError(f"outputs of map() are {{name: (type, row shape)}}, not {outputs!r}")
         made = [output_of(out, declared) for out, declared in (outputs or {}).items()]
-        title = name or str(getattr(function, "__name__", "map"))
+        if any(out == mask for out, *_ in made):
+            raise ValueError(f"the output '{mask}' has the name of the mask of damaged rows; give one of them another")
+        title = text("name of map()", name) or _title_of(function)
         other = self._with({})
-        other._maps = (*self._maps, (title, function, None if fields is None else list(fields), made, threads))
+        other._maps = (*self._maps, (title, function, seen, made, at_once))
         return other
 
     def select(self, rows: Any) -> Source:
@@ -129,7 +138,9 @@ class Source:
             raise TypeError(f"where() takes a function of a value, not {keep!r}")
         return self._only(("where", field, keep))
 
-    def split(self, validation: float = 0.1, *, seed: int = 0, group: str | None = None) -> tuple[Source, Source]:
+    def split(
+        self, validation: SupportsFloat = 0.1, *, seed: SupportsIndex = 0, group: str | None = None
+    ) -> tuple[Source, Source]:
         """A training and a validation source: each row falls into the second with this probability, which depends on the
         seed and its number alone. With `group`, a field's name, rows with the same value in it stay together."""
         if group is not None:
@@ -142,6 +153,11 @@ class Source:
         """As the extension takes it, but for maps and damage."""
         fields = [] if self._parts else [field.request() for field in self._fields]
         return fields, list(self._rows), [(part._request(), ratio) for part, ratio in self._parts], self._mixed_rows
+
+    @property
+    def _put_out(self) -> set[str]:
+        """Fields that functions of map() declare."""
+        return {output[0] for of in self._maps for output in of[3]}
 
     @property
     def _fractional(self) -> set[str]:
@@ -185,7 +201,9 @@ class Source:
         return f"Source({', '.join(parts)})"
 
 
-def mixed(parts: Iterable[Source | tuple[Source, float]] | Mapping[Source, float], *, rows: int = 0) -> Source:
+def mixed(
+    parts: Iterable[Source | tuple[Source, SupportsFloat]] | Mapping[Source, SupportsFloat], *, rows: SupportsIndex = 0
+) -> Source:
     """One source out of several: mixed([(a, 3), (b, 1)]), or mixed({a: 3, b: 1}), takes three rows of `a` for one of `b`,
     whatever their sizes. Rows of a source that is too small for its part come several times; of one that is too large not
     all come in an epoch, and the next one goes on where it ended.
@@ -200,18 +218,26 @@ def mixed(parts: Iterable[Source | tuple[Source, float]] | Mapping[Source, float
         raise TypeError(f"what is mixed are several sources, with their ratios: [(source, 3), ...], not {parts!r}")
     all_parts: Iterable[Any] = parts.items() if isinstance(parts, Mapping) else parts
     shares: list[tuple[Any, Any]] = [part if isinstance(part, tuple) and len(part) == 2 else (part, 1.0) for part in all_parts]
-    rows = whole("rows", rows)
+    of_epoch = whole("rows", rows)
     if not shares:
         raise ValueError("a mix needs at least one source")
-    for number, (part, ratio) in enumerate(shares, 1):
+    for place, (part, ratio) in enumerate(shares, 1):
         if not isinstance(part, Source):
             raise TypeError(f"what is mixed are sources, with their ratios: [(source, 3), ...], not {part!r}")
-        if not hasattr(ratio, "__float__") or not (math.isfinite(ratio) and ratio > 0):
-            raise ValueError(f"source {number} of a mix has the ratio {ratio}; ratios are above 0")
+        if not hasattr(ratio, "__float__") or not 0 < number(f"the ratio of source {place} of a mix", ratio) < math.inf:
+            raise ValueError(f"source {place} of a mix has the ratio {ratio}; ratios are above 0")
         if part._maps or part._damaged:
             what = "is mapped" if part._maps else "says what becomes of damaged rows"
-            raise ValueError(f"source {number} of a mix {what}; say it of the mixed source instead")
+            raise ValueError(f"source {place} of a mix {what}; say it of the mixed source instead")
     joined: Source = shares[0][0]._with({})
-    joined._rows, joined._mixed_rows = (), rows
+    joined._rows, joined._mixed_rows = (), of_epoch
     joined._parts = tuple((part, float(ratio)) for part, ratio in shares)
     return joined
+
+
+def _title_of(function: Any) -> str:
+    """The function's own name; "map" where it has none that can be written."""
+    try:
+        return text("name", getattr(function, "__name__", None)) or "map"
+    except (TypeError, ValueError):
+        return "map"

@@ -68,7 +68,7 @@ void raise_of(const pipeline::error& e) {
     exception = make("DeviceError", e);
   } catch (const raised& cause) {
     exception = make("PipelineError", e);
-    exception.attr("__cause__") = cause.exception();
+    if (cause.exception().is_valid()) exception.attr("__cause__") = cause.exception();
   } catch (const std::exception&) {
     exception = make("PipelineError", e);
   }
@@ -104,6 +104,8 @@ void translate(const std::exception_ptr& thrown, void*) {
     raise(make("PenstockError", e));
   } catch (const std::invalid_argument& e) {
     PyErr_SetObject(PyExc_ValueError, text(in_python(e.what())).ptr());
+  } catch (const nb::cast_error&) {
+    PyErr_SetString(PyExc_TypeError, "an argument has a type that it cannot have, or a text that is not Unicode");
   }
 }
 

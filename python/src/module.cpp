@@ -43,16 +43,30 @@ nb::tuple place_of(const stream_loader& loader, const std::string& field, std::u
   return nb::make_tuple(name(place->file), name(place->dataset), place->row);
 }
 
+/// Functions of map() may refer to the loader that calls them: the garbage collector sees such rings.
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  return nb::inst_ready(self) ? nb::inst_ptr<stream_loader>(self)->traverse(visit, arg) : 0;
+}
+
+int clear(PyObject* self) {
+  if (nb::inst_ready(self)) nb::inst_ptr<stream_loader>(self)->clear();
+  return 0;
+}
+
+PyType_Slot collected[] = {
+    {Py_tp_traverse, reinterpret_cast<void*>(&traverse)}, {Py_tp_clear, reinterpret_cast<void*>(&clear)}, {0, nullptr}};
+
 }  // namespace
 
 void bind_loader(nb::module_& m) {
-  nb::class_<stream_loader>(m, "StreamLoader")
+  nb::class_<stream_loader>(m, "StreamLoader", nb::type_slots(collected))
       .def(
           "__init__",
           [](stream_loader* self, const nb::tuple& source, const nb::list& maps, const nb::tuple& order,
              const nb::dict& options) {
             kept_criteria kept;
-            new (self) stream_loader(request_of(source, kept, maps, order, options));
+            new (self) stream_loader(request_of(source, kept, maps, order, options), kept);
           },
           nb::arg("source"), nb::arg("maps"), nb::arg("order"), nb::arg("options"))
       .def("refuse_caller", &stream_loader::refuse_caller)

@@ -4,14 +4,19 @@
 
 #include <memory>
 #include <stdexcept>
+#include <vector>
 
 namespace penstock::python {
+
+/// Exceptions that C++ holds, wherever: for the garbage collector. Used with the GIL.
+using held_exceptions = std::vector<nanobind::object*>;
 
 /// What a Python function raised on one of Penstock's threads, kept for the thread that waits for its rows.
 class raised : public std::runtime_error {
  public:
-  /// The exception that is set in this thread's interpreter is `of`; holds the GIL.
-  explicit raised(const nanobind::python_error& of);
+  /// Is among `held` as long as a copy lives; holds the GIL.
+  raised(const nanobind::python_error& of, std::shared_ptr<held_exceptions> held);
+  /// None, where the garbage collector has taken it.
   const nanobind::object& exception() const noexcept { return *exception_; }
 
  private:

@@ -63,7 +63,8 @@ pipeline::order_options order_of(const nanobind::tuple& of);
 loader_request request_of(const nanobind::tuple& source, kept_criteria& kept, const nanobind::list& maps,
                           const nanobind::tuple& order, const nanobind::dict& options);
 
-/// Finds the files; waits for the file system, and wants no GIL.
-pipeline::source make_source(const source_request& request);
+enum class rows { chosen, all };
+/// Finds the files; waits for the file system, and wants no GIL. `all`: whatever rows the request chooses.
+pipeline::source make_source(const source_request& request, rows which = rows::chosen);
 
 }  // namespace penstock::python

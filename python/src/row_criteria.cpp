@@ -3,10 +3,11 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "gil.hpp"
 
@@ -39,6 +40,27 @@ pipeline::selection part_of(const nb::tuple& of) {
 
 }  // namespace
 
+struct row_criteria::condition {
+  nb::object keep;
+  bool keeps_answers = false;
+  std::vector<bool> answers{};
+  std::size_t next = 0;  ///< rows come in the same order whenever the source is opened
+
+  bool operator()(double value) {
+    if (!keeps_answers) return asked(value);
+    if (next == answers.size()) answers.push_back(asked(value));
+    return answers[next++];
+  }
+
+ private:
+  bool asked(double value) const {
+    const with_gil locked;
+    const int answer = PyObject_IsTrue(keep(value).ptr());
+    if (answer < 0) throw nb::python_error();
+    return answer == 1;
+  }
+};
+
 row_criteria::row_criteria(const nb::list& criteria) {
   for (const nb::handle criterion : criteria) {
     const auto of = nb::cast<nb::tuple>(criterion);
@@ -52,18 +74,18 @@ row_criteria::row_criteria(const nb::list& criteria) {
 }
 
 row_criteria::~row_criteria() {
-  for (const auto& callable : callables_) callable->reset();
+  for (const auto& one : conditions_) one->keep.reset(), one->answers = {};
+}
+
+void row_criteria::keep_answers() noexcept {
+  for (const auto& one : conditions_) one->keeps_answers = true, one->next = 0;
 }
 
 pipeline::selection row_criteria::where(const nb::tuple& of) {
-  auto callable = std::make_shared<nb::object>(of[2]);
-  callables_.push_back(callable);
-  return pipeline::where(nb::cast<std::string>(of[1]), [callable](double value) {
-    const with_gil locked;
-    const int keep = PyObject_IsTrue((*callable)(value).ptr());
-    if (keep < 0) throw nb::python_error();
-    return keep == 1;
-  });
+  auto made = std::make_shared<condition>();
+  made->keep = of[2];
+  conditions_.push_back(made);
+  return pipeline::where(nb::cast<std::string>(of[1]), [made](double value) { return (*made)(value); });
 }
 
 }  // namespace penstock::python

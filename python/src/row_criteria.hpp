@@ -25,10 +25,15 @@ class row_criteria {
 
   const std::optional<pipeline::selection>& selection() const noexcept { return selection_; }
 
+  /// For a source that is opened several times, before each: Python is asked once for each row, and its answers are
+  /// kept, one bit for each.
+  void keep_answers() noexcept;
+
  private:
+  struct condition;
   pipeline::selection where(const nanobind::tuple& of);
 
-  std::vector<std::shared_ptr<nanobind::object>> callables_;
+  std::vector<std::shared_ptr<condition>> conditions_;
   std::optional<pipeline::selection> selection_;
 };
 

@@ -14,7 +14,6 @@
 
 #include "errors.hpp"
 #include "gil.hpp"
-#include "raised.hpp"
 
 namespace penstock::python {
 namespace nb = nanobind;
@@ -105,6 +104,7 @@ struct row_maps::map {
   shapes outputs;
   std::size_t concurrency = 1;
   std::shared_ptr<foresight> ahead;
+  std::shared_ptr<held_exceptions> held;
   mutable std::vector<std::thread::id> threads;  ///< that are in the function; changed with the GIL
 
   /// `before`, `after`: shapes of the fields as they come in and go out.
@@ -127,7 +127,7 @@ struct row_maps::map {
     try {
       apply(block, before, after);
     } catch (const nb::python_error& error) {
-      throw raised(error);
+      throw raised(error, held);
     }
   }
 
@@ -167,6 +167,7 @@ row_maps::row_maps(const nb::list& maps) {
     }
     made->concurrency = nb::cast<std::size_t>(of[4]);
     made->ahead = ahead_;
+    made->held = held_;
     maps_.push_back(std::move(made));
   }
 }
@@ -192,8 +193,19 @@ bool row_maps::run_here() const noexcept {
 }
 
 void row_maps::let_go() noexcept {
-  for (const auto& one : maps_) one->function.reset();
+  // What goes may call Python, which may come here: all is taken out first.
+  std::vector<nb::object> gone;
+  for (const auto& one : maps_) gone.push_back(std::move(one->function));
+  if (held_)
+    for (nb::object* const exception : *held_) gone.push_back(std::move(*exception));
   if (ahead_) ahead_->forget();
+}
+
+int row_maps::traverse(visitproc visit, void* arg) const noexcept {
+  for (const auto& one : maps_) Py_VISIT(one->function.ptr());
+  if (held_)
+    for (const nb::object* const exception : *held_) Py_VISIT(exception->ptr());
+  return 0;
 }
 
 }  // namespace penstock::python

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "foresight.hpp"
+#include "raised.hpp"
 
 namespace penstock::python {
 
@@ -31,13 +32,16 @@ class row_maps {
   foresight& ahead() const noexcept { return *ahead_; }
   /// Whether one of the functions runs on this thread; holds the GIL.
   bool run_here() const noexcept;
-  /// The functions are not called any more; holds the GIL.
+  /// The functions are not called any more, and what they raised is forgotten; holds the GIL. One that runs goes on.
   void let_go() noexcept;
+  /// For the garbage collector: what Python has here.
+  int traverse(visitproc visit, void* arg) const noexcept;
 
  private:
   struct map;
   std::vector<std::shared_ptr<map>> maps_;
   std::shared_ptr<foresight> ahead_ = std::make_shared<foresight>();
+  std::shared_ptr<held_exceptions> held_ = std::make_shared<held_exceptions>();
 };
 
 }  // namespace penstock::python

@@ -12,20 +12,26 @@ namespace penstock::python {
 namespace nb = nanobind;
 namespace {
 
-pipeline::pipeline build(const loader_request& request, const row_maps& maps,
+pipeline::source source_of(const loader_request& request, rows which) {
+  pipeline::source source = make_source(request.source, which);
+  if (request.damaged) source.damaged(*request.damaged);
+  return source;
+}
+
+pipeline::pipeline build(const loader_request& request, const row_maps& maps, kept_criteria& kept,
                          std::optional<pipeline::calibration>& measured) {
   const without_gil unlocked;
-  pipeline::source source = make_source(request.source);
   std::vector<pipeline::host_transform> transforms;
-  if (!maps.empty()) transforms = maps.transforms(pipeline::read(source).open().fields());
-  if (request.damaged) source.damaged(*request.damaged);
-  auto description = pipeline::read(std::move(source), request.order);
+  if (!maps.empty()) transforms = maps.transforms(pipeline::read(source_of(request, rows::all)).open().fields());
+  auto description = pipeline::read(source_of(request, rows::chosen), request.order);
   for (pipeline::host_transform& one : transforms) description = std::move(description) | std::move(one);
   description = std::move(description) | request.batches | request.shard | request.transport | request.trace;
   const gpu::device device = gpu::device::parse(request.device);
   if (request.calibrate) {
+    for (row_criteria& one : kept) one.keep_answers();
     measured = pipeline::calibrate(description, device, request.budget, {}, *request.calibrate);
     description = std::move(description) | *measured;
+    for (row_criteria& one : kept) one.keep_answers();
   }
   return description.build(device, request.budget);
 }
@@ -45,16 +51,20 @@ std::uint64_t that_fit(std::uint64_t epochs, std::uint64_t rows) {
 
 }  // namespace
 
-stream_loader::stream_loader(loader_request request)
+stream_loader::stream_loader(loader_request request, kept_criteria& kept)
     : process_(getpid()),
       budget_(request.budget),
       maps_(std::move(request.maps)),
-      pipeline_(std::make_unique<pipeline::pipeline>(build(request, maps_, measured_))) {}
+      pipeline_(std::make_unique<pipeline::pipeline>(build(request, maps_, kept, measured_))) {}
 
-stream_loader::turn::turn(const stream_loader& of) : of_(of) {
-  if (of_.whose_turn_ == std::this_thread::get_id())
+void stream_loader::refuse_waiting() const {
+  if (whose_turn_ == std::this_thread::get_id())
     throw error(
         "the loader waits for a batch on this thread; a signal handler can raise an exception, and use it later");
+}
+
+stream_loader::turn::turn(const stream_loader& of) : of_(of) {
+  of_.refuse_waiting();
   of_.mutex_.lock();
   of_.whose_turn_ = std::this_thread::get_id();
 }
@@ -84,7 +94,7 @@ void stream_loader::refuse_child() const {
 }
 
 const pipeline::pipeline& stream_loader::built() const {
-  if (!pipeline_) throw closed();
+  if (!pipeline_ || is_cleared_) throw closed();
   return *pipeline_;
 }
 
@@ -171,6 +181,7 @@ void stream_loader::pause() noexcept {
 void stream_loader::close() {
   if (getpid() != process_) return;
   refuse_caller();
+  refuse_waiting();
   {
     const without_gil unlocked;
     stop_.request_stop();  // whoever waits for a batch lets go of the lock
@@ -182,6 +193,11 @@ void stream_loader::close() {
     if (pipeline_) last_plan_ = pipeline_->plan();
     last.swap(pipeline_);
   }
+  maps_.let_go();
+}
+
+void stream_loader::clear() noexcept {
+  is_cleared_ = true;  // rows that no function has worked on are given to nobody
   maps_.let_go();
 }
 

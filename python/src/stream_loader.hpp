@@ -23,7 +23,8 @@ namespace penstock::python {
 /// in a forked child, where its destructor leaves all as it is.
 class stream_loader {
  public:
-  explicit stream_loader(loader_request request);
+  /// `kept`: Python's part of the request's criteria.
+  stream_loader(loader_request request, kept_criteria& kept);
   ~stream_loader();
   stream_loader(const stream_loader&) = delete;
   stream_loader& operator=(const stream_loader&) = delete;
@@ -40,6 +41,7 @@ class stream_loader {
   /// where a call is in progress.
   void pause() noexcept;
   /// Stops the run and frees all memory that no array holds. Can be called twice. What plan() and report() say stays.
+  /// Where a call waits on this thread (this is in a signal handler then) it throws, and changes nothing.
   void close();
 
   /// Throws in a forked child.
@@ -63,9 +65,12 @@ class stream_loader {
   /// As pipeline::write_trace().
   std::uint64_t write_trace(const std::string& file) const;
 
+  /// For the garbage collector, with the GIL; wait for nothing. A loader that was cleared is as one that was closed.
+  int traverse(visitproc visit, void* arg) const noexcept { return maps_.traverse(visit, arg); }
+  void clear() noexcept;
+
  private:
-  /// One call's turn; waits for others'. Throws where this thread has it already: a signal handler that runs while the
-  /// loader waits for a batch.
+  /// One call's turn; waits for others'. Throws as refuse_waiting().
   class turn {
    public:
     explicit turn(const stream_loader& of);
@@ -78,6 +83,8 @@ class stream_loader {
   };
 
   const pipeline::pipeline& built() const;
+  /// Throws where a call waits on this thread: a signal handler that runs in its wait.
+  void refuse_waiting() const;
   void begin_run(pipeline::run_position at, std::uint64_t epochs, std::optional<std::uintptr_t> stream);
 
   /// For a destructor that runs in a function of this loader's: the garbage collector may be called by any thread.
@@ -89,6 +96,7 @@ class stream_loader {
   mutable std::mutex mutex_;  ///< held by a call in progress
   mutable std::mutex there_;  ///< pipeline_ stays while it is held; taken with or without the GIL, and never for long
   mutable std::atomic<std::thread::id> whose_turn_{};
+  std::atomic<bool> is_cleared_ = false;
   std::optional<pipeline::calibration> measured_;
   row_maps maps_;  ///< must outlive pipeline_
   std::unique_ptr<pipeline::pipeline> pipeline_;

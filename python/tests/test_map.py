@@ -2,6 +2,7 @@
 
 import gc
 import inspect
+import os
 import sys
 import threading
 import time
@@ -17,6 +18,13 @@ from penstock import _run
 def test_a_function_changes_a_field_in_place(make, source, labels_of):
     loader = make(of=source.map(lambda block: {"label": block["label"] * 2 + 1}, fields=["label"]))
     np.testing.assert_array_equal(labels_of(loader.epoch(0)), np.arange(1000) * 2 + 1)
+
+
+def test_names_of_fields_may_be_any_iterable(make, source):
+    seen = []
+    loader = make(of=source.map(lambda block: seen.append(block.fields), fields=(name for name in ("label", "x"))))
+    next(loader.epoch(0))
+    assert set(seen) == {("x", "label")}
 
 
 def test_a_function_declares_what_it_puts_out(make, source, small):
@@ -167,6 +175,17 @@ def test_wrong_arguments_are_refused(make, source):
         source.map(len, fields=["y"])
     with pytest.raises(ValueError, match="threads"):
         source.map(len, threads=0)
+    with pytest.raises(TypeError, match=r"fields of map\(\) are a sequence of names, as \['label'\], not 'label'"):
+        source.map(len, fields="label")
+    with pytest.raises(TypeError, match="one of fields of map"):
+        source.map(len, fields=[3])
+    for outputs in ("y", {"y"}, ["y"]):
+        with pytest.raises(TypeError, match=r"outputs of map\(\) are \{name: \(type, row shape\)\}"):
+            source.map(len, outputs=outputs)
+    with pytest.raises(TypeError, match="the name of an output is a text, not 3"):
+        source.map(len, outputs={3: ("float32", ())})
+    with pytest.raises(TypeError, match=r"name of map\(\) is a text, not 3"):
+        source.map(len, name=3)
     with pytest.raises(ValueError, match="float31"):
         make(of=source.map(len, outputs={"y": ("float31", ())}))
 
@@ -341,3 +360,98 @@ def test_values_that_cannot_be_taken_ahead_end_no_loop(make, source, labels_of):
     assert len(labels_of(loader.epoch(0))) == 1000
     with pytest.raises(ps.PipelineError, match="shrinks failed at .* of epoch 1.*'label' has another size"):
         next(loader.epoch(1))
+
+
+class Trainer:
+    """Has a loader whose function is a method of its own."""
+
+    def __init__(self, source, fails_at=None, **options):
+        self.fails_at = fails_at
+        memory = {"device_memory": "8MiB", "pinned_memory": "4MiB"}
+        self.loader = ps.Loader(source.map(self.augment, fields=["label"]), 64, device="host", **memory, **options)
+
+    def augment(self, block):
+        if block.epoch == self.fails_at:
+            raise ValueError("now")
+        return {"label": block["label"] + 1}
+
+
+def penstock_s_threads():
+    found = set()
+    for task in os.listdir("/proc/self/task"):
+        try:
+            with open(f"/proc/self/task/{task}/comm") as name:
+                found |= {task} if name.read().startswith("penstock-") else set()
+        except OSError:  # it has ended
+            pass
+    return found
+
+
+def wait_until(is_so):
+    end = time.monotonic() + 60
+    while not is_so() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert is_so()
+
+
+@pytest.mark.parametrize("fails_at", [None, 0, 1])
+def test_a_loader_whose_function_refers_to_it_is_collected(source, fails_at):
+    gc.collect()
+    gc.disable()
+    try:
+        before, gone = penstock_s_threads(), []
+        for _ in range(3):
+            trainer = Trainer(source, fails_at)
+            try:
+                for batch in trainer.loader.epoch(0):
+                    pass
+            except ps.PipelineError:
+                assert fails_at == 0
+            gone += [weakref.ref(trainer), weakref.ref(trainer.loader)]
+            batch = None
+            del trainer
+        assert None not in [alive() for alive in gone]  # rings, which only the collector opens
+        assert len(penstock_s_threads() - before) >= 3
+        gc.collect()
+        assert [alive() for alive in gone] == [None] * 6
+        wait_until(lambda: not penstock_s_threads() - before)
+    finally:
+        gc.enable()
+
+
+def test_loaders_are_collected_while_their_functions_are_called(source):
+    for _ in range(30):
+        trainer = Trainer(source, block_bytes=4096, threads=2)
+        next(trainer.loader.epoch(0))  # blocks are read ahead meanwhile
+        alive = weakref.ref(trainer)
+        del trainer
+        wait_until(lambda: gc.collect() is not None and alive() is None)  # a function that runs holds it
+
+
+class Unsaid(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+class Torn(Exception):
+    def __str__(self):
+        return 7
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (ValueError("a file\udce9"), r"ValueError: a file\\udce9$"),
+        (ValueError("one\0two"), r"ValueError: one\\x00two$"),
+        (ValueError(), ": ValueError$"),
+        (Unsaid(), ": Unsaid$"),
+        (Torn(), ": Torn$"),
+    ],
+)
+def test_an_exception_that_cannot_be_written_is_the_cause_all_the_same(make, source, error, sentence):
+    def fails(block):
+        raise error
+
+    with pytest.raises(ps.PipelineError, match=sentence) as caught:
+        next(make(of=source.map(fails)).epoch(0))
+    assert caught.value.__cause__ is error

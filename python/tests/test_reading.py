@@ -1,5 +1,7 @@
 """How a source's datasets are read: netCDF's packing, around the page cache, other axes, parts, missing files."""
 
+import os
+
 import h5py
 import numpy as np
 import pytest
@@ -31,10 +33,32 @@ def test_netcdf_s_packing_is_undone(tmp_path):
         source.netcdf("y")
 
 
+def open_flags(path):
+    """Of all descriptors of a file that this process has."""
+    flags = []
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            if os.readlink(f"/proc/self/fd/{number}") == str(path):
+                with open(f"/proc/self/fdinfo/{number}") as info:
+                    flags.append(int(next(line.split()[1] for line in info if line.startswith("flags:")), 8))
+        except OSError:  # that of the list itself
+            pass
+    return flags
+
+
 def test_files_are_read_around_the_page_cache(small):
-    source = ps.Source(v=f"{small}:/x").reading(around_page_cache=True)
+    try:
+        os.close(os.open(small, os.O_RDONLY | os.O_DIRECT))
+    except OSError:
+        pytest.skip("the file system of the temporary folder has no O_DIRECT")
+    source = ps.Source(v=f"{small}:/x")
     with h5py.File(small) as f:
-        np.testing.assert_array_equal(all_of(source), f["x"][:])
+        expected = f["x"][:]
+    for around in (False, True):
+        with ps.Loader(source.reading(around_page_cache=around), 7, device="host") as loader:
+            found = np.concatenate([batch.numpy("v").copy() for batch in loader.epoch(0)])
+            assert any(flags & os.O_DIRECT for flags in open_flags(small)) == around
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_missing_files_of_a_virtual_dataset_are_refused_or_fill_values(tmp_path):
@@ -68,14 +92,20 @@ def test_rows_lie_along_another_axis_and_only_a_part_is_read(tmp_path):
         all_of(source.region(v={7: slice(0, 1)}))
 
 
-def test_damaged_rows_are_left_out_where_the_source_says_so(tmp_path):
+@pytest.fixture
+def damaged(tmp_path):
+    """/v = 1 ... 100, whose rows 30 to 39 do not decode."""
     with h5py.File(tmp_path / "a.h5", "w") as f:
         v = f.create_dataset("v", data=np.arange(1, 101), chunks=(10,), compression="gzip")
         broken = v.id.get_chunk_info(3)
     with open(tmp_path / "a.h5", "r+b") as raw:
         raw.seek(broken.byte_offset)
         raw.write(bytes(broken.size))
-    source = ps.Source(v=f"{tmp_path}/a.h5:/v")
+    return ps.Source(v=f"{tmp_path}/a.h5:/v")
+
+
+def test_damaged_rows_are_left_out_where_the_source_says_so(damaged):
+    source = damaged
     with pytest.raises(ps.DataError, match="a.h5"):
         all_of(source)
     expected = np.arange(1, 101)
@@ -91,3 +121,39 @@ def test_damaged_rows_are_left_out_where_the_source_says_so(tmp_path):
         all_of(source.skip_damaged(limit_rows=9))
     with pytest.raises(ValueError, match="limit_rows"):
         source.skip_damaged(limit_rows=-1)
+
+
+def test_functions_see_damaged_rows_and_their_mask(damaged):
+    def negative(block):
+        seen.extend(zip(block.row_ids.tolist(), block["ok"].tolist()))
+        return {"v": -block["v"], "double": block["v"] * 2.0}
+
+    seen = []
+    source = damaged.skip_damaged(mask="ok").map(negative, fields=["v", "ok"], outputs={"double": ("float64", [])})
+    with ps.Loader(source, 100, device="host") as loader:
+        batch = next(loader.epoch(0))
+        stored = np.arange(1, 101)
+        stored[30:40] = 0
+        assert batch.fields == ("v", "ok", "double") and loader.fields["ok"] == ("float32", ())
+        np.testing.assert_array_equal(batch.numpy("v"), -stored)
+        np.testing.assert_array_equal(batch.numpy("double"), 2 * stored)
+        np.testing.assert_array_equal(batch.numpy("ok"), stored != 0)
+    assert dict(seen) == {row: float(not 30 <= row < 40) for row in range(100)}
+    later = damaged.map(lambda block: {"v": block["v"] + 1}).skip_damaged()  # zeros become 1 as well
+    np.testing.assert_array_equal(all_of(later), stored + 1)
+    np.testing.assert_array_equal(all_of(later, "intact"), stored != 0)
+
+
+def test_the_mask_of_damaged_rows_has_a_name_of_its_own(damaged):
+    declared = {"intact": ("float32", [])}
+    for use in (
+        lambda: damaged.skip_damaged().map(len, outputs=declared),
+        lambda: damaged.map(len, outputs=declared).skip_damaged(),
+        lambda: damaged.skip_damaged(mask="v"),
+    ):
+        with pytest.raises(ValueError, match="mask of damaged rows"):
+            use()
+    with pytest.raises(ValueError, match="no field 'ok'; it has intact, v"):
+        damaged.skip_damaged().map(len, fields=["ok"])
+    with ps.Loader(damaged.skip_damaged(mask="ok").map(lambda block: None, outputs={}), 10, device="host") as loader:
+        assert set(loader.fields) == {"v", "ok"}

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from penstock._field import dtype_name
 
 INTEGERS = ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]
 FLOATS = ["f2", "f4", "f8"]
@@ -145,6 +146,12 @@ def test_types_are_converted(make, source, small, dtype):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("code", [*"efdbBhHiIlLqQ", *INTEGERS, *FLOATS])
+def test_numpy_s_codes_name_its_types(code):
+    for way in (code, "<" + code, np.dtype(code)):
+        assert dtype_name(way) == np.dtype(code).name
+
+
 def test_an_empty_dataset_has_no_batches(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as f:
         f["v"] = np.empty((0, 4))
@@ -162,3 +169,50 @@ def test_inspect_describes_datasets(small):
     assert found["/image"].filters == ("deflate",)
     assert found["/label"].layout == "contiguous" and found["/label"].chunks is None
     assert found["/x"].access == "direct" and found["/x"].reason
+
+
+@pytest.mark.parametrize(
+    ("stored", "read_as", "values", "scale", "shift"),
+    [
+        ("i4", "i4", [100_000_001, -700_000_007, 16_777_217, 0], 3, 7),
+        ("i4", "i8", [2_000_000_003, -2_000_000_003, 5, 1], 1001, -1),
+        ("u4", "i4", [2_000_000_001, 16_777_219, 1, 0], 1, 5),
+        ("u4", "i8", [4_294_967_295, 16_777_219, 1, 0], 1_000_003, 5),
+        ("u1", "i4", [255, 254, 1, 0], 1_000_003, 1),
+    ],
+)
+def test_whole_numbers_are_scaled_by_whole_numbers_exactly(tmp_path, stored, read_as, values, scale, shift):
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["v"] = np.array(values, stored)
+    source = ps.Source(v=f"{tmp_path}/a.h5:/v").astype(v=read_as).scaled(v=(scale, shift))
+    with ps.Loader(source, 4, device="host") as loader:
+        assert next(loader.epoch(0)).numpy("v").tolist() == [value * scale + shift for value in values]
+
+
+def test_large_whole_numbers_become_floats_of_small_differences(tmp_path):
+    values = [2**30 + 1, 2**30 + 2, 2**31 - 1]
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["v"] = np.array(values, "i4")
+    source = ps.Source(v=f"{tmp_path}/a.h5:/v").astype(v="float32").scaled(v=(1, -(2**30)))
+    with ps.Loader(source, 3, device="host") as loader:
+        assert next(loader.epoch(0)).numpy("v").tolist() == [1, 2, np.float32(2**30 - 1)]
+
+
+def test_what_a_type_does_not_hold_becomes_the_end_of_its_range(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["u"], f["f"] = np.array([0, 100, 200], "u1"), np.array([-3.5, 1e9, np.nan], "f4")
+    source = ps.Source(u=f"{tmp_path}/a.h5:/u", f=f"{tmp_path}/a.h5:/f").scaled(u=2).astype(f="uint8")
+    with ps.Loader(source, 3, device="host") as loader:
+        batch = next(loader.epoch(0))
+        assert batch.numpy("u").tolist() == [0, 200, 255] and batch.numpy("f").tolist() == [0, 255, 0]
+
+
+@pytest.mark.parametrize("code", ["i1", "i2", "u2", "u4", "u8"])
+def test_types_that_need_another_one_to_be_scaled_say_so(tmp_path, code):
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["v"] = np.arange(5, dtype=code)
+    source = ps.Source(v=f"{tmp_path}/a.h5:/v").scaled(v=2)
+    with pytest.raises(ValueError, match="field 'v': .* cannot be converted"):
+        ps.Loader(source, 5, device="host")
+    with ps.Loader(source.astype(v="int64"), 5, device="host") as loader:
+        assert next(loader.epoch(0)).numpy("v").tolist() == [0, 2, 4, 6, 8]
