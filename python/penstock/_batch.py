@@ -6,7 +6,7 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any, Callable, Iterator
 
-from ._checks import whole
+from ._checks import text, whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,6 +114,8 @@ class Field:
     ) -> Any:
         """A capsule. `stream` as the array API has it for CUDA: None and 1 the legacy default stream, 2 the per-thread
         one, -1 no ordering (the consumer waits for the batch's stream by itself), else a handle."""
+        if max_version is not None and not (isinstance(max_version, tuple) and len(max_version) == 2):
+            raise TypeError(f"max_version is (major, minor) of DLPack, not {max_version!r}")
         if copy:
             raise BufferError("Penstock lends rows without a copy; copy them with the library that takes them")
         if dl_device is not None and tuple(dl_device) != self._device:
@@ -266,7 +268,7 @@ class Batch:
         tell rows apart whatever else the source has; Loader.place_of() knows the files' names. Computed when asked."""
         import numpy
 
-        return numpy.frombuffer(self._handle.row_identities(name), dtype=numpy.uint64).reshape(-1, 2)
+        return numpy.frombuffer(self._handle.row_identities(text("name", name)), dtype=numpy.uint64).reshape(-1, 2)
 
     @property
     def stream(self) -> int | None:

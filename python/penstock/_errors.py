@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class PenstockError(Exception):
     """Base of what Penstock raises for work that failed. The message is one sentence: what, where, what would help."""
@@ -20,6 +22,9 @@ class DataError(PenstockError, OSError):
     stage: str = ""
     epoch: int | None = None
     rows: str = ""
+
+    def __reduce__(self) -> Any:
+        return type(self), self.args, {**self.__dict__, "errno": self.errno}
 
 
 class BudgetError(PenstockError, MemoryError):

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 
 from . import _core
+from ._checks import path as path_bytes
 
 
 @dataclass(frozen=True)
@@ -31,4 +32,4 @@ class Dataset:
 
 def inspect(path: str | os.PathLike[str]) -> list[Dataset]:
     """Every dataset of the file, by name. Raises DataError."""
-    return [Dataset(**described) for described in _core.inspect(os.fsencode(path))]
+    return [Dataset(**described) for described in _core.inspect(path_bytes("the file", path))]

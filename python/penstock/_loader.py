@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, SupportsFloat, SupportsIndex
 
 from . import _core
 from ._batch import stream_handle
-from ._checks import positive, whole
+from ._checks import path as path_bytes
+from ._checks import positive, text, whole
 from ._options import byte_count, device_name, seconds_of, share_of
 from ._order import ORDERS, Order, Sequential
 from ._process import stream_loader
@@ -16,7 +17,7 @@ from ._report import Plan, Report
 from ._run import Epoch, Run, refuse_to_send
 from ._source import Source
 
-_MOST_EPOCHS = 2**62  # as of a state
+_MOST_EPOCHS = 2**62 - 1  # so that the state after it is one, too
 
 
 class RowPlace(NamedTuple):
@@ -64,25 +65,25 @@ class Loader:
     def __init__(
         self,
         source: Source,
-        batch_size: int = 256,
+        batch_size: SupportsIndex = 256,
         *,
         order: Order = Sequential(),
         device: Any = "auto",
-        device_memory: int | str = "512MiB",
-        pinned_memory: int | str = "256MiB",
-        host_memory: int | str = "512MiB",
+        device_memory: SupportsIndex | str = "512MiB",
+        pinned_memory: SupportsIndex | str = "256MiB",
+        host_memory: SupportsIndex | str = "512MiB",
         last: str = "keep",
-        held: int = 1,
-        threads: int = 0,
-        block_bytes: int | str = 0,
-        slots: int = 0,
+        held: SupportsIndex = 1,
+        threads: SupportsIndex = 0,
+        block_bytes: SupportsIndex | str = 0,
+        slots: SupportsIndex = 0,
         stream: Any = None,
-        rank: int | None = None,
-        world_size: int | None = None,
-        shards: int | None = None,
+        rank: SupportsIndex | None = None,
+        world_size: SupportsIndex | None = None,
+        shards: SupportsIndex | None = None,
         poisoned: bool = False,
-        calibrate: bool | float = False,
-        trace: int | str = 0,
+        calibrate: bool | SupportsFloat = False,
+        trace: SupportsIndex | str = 0,
     ) -> None:
         if not isinstance(source, Source):
             raise TypeError(f"a loader reads a penstock.Source, not {type(source).__name__}")
@@ -90,7 +91,7 @@ class Loader:
             raise TypeError(f"an order is one of {', '.join(kind.__name__ + '()' for kind in ORDERS)}, not {order!r}")
         options = {
             "batch_size": whole("batch_size", batch_size, 1),
-            "last": str(last),
+            "last": text("last", last),
             "held": whole("held", held, 0),
             "threads": whole("threads", threads, 0),
             "block_bytes": byte_count("block_bytes", block_bytes),
@@ -115,7 +116,7 @@ class Loader:
         alike = isinstance(order, Sequential) and not source._parts and not source._maps
         self._run = Run(self._core, alike, (2, int(ordinal)) if ordinal else (1, 0), stream_handle(stream))
 
-    def epoch(self, number: int) -> Epoch:
+    def epoch(self, number: SupportsIndex) -> Epoch:
         """The batches of one epoch, to loop over once. Shuffled, each epoch has an order of its own. After
         load_state_dict() the saved epoch begins where it was left.
 
@@ -157,7 +158,7 @@ class Loader:
         return Plan(self._core.plan())
 
     def report(
-        self, *, link_bytes_per_second: float | None = None, storage_bytes_per_second: float | None = None
+        self, *, link_bytes_per_second: SupportsFloat | None = None, storage_bytes_per_second: SupportsFloat | None = None
     ) -> Report:
         """What was done since the loader was made, and what it waited for; after close(), what it was then. Beside what the
         link to the device and the storage of the files carry at best, where they were measured (penstock-throughput and
@@ -173,11 +174,11 @@ class Loader:
         """Writes what was traced as JSON that Perfetto (ui.perfetto.dev) and chrome://tracing open: a track for each thread,
         spans of reading, transforms, copies, gathers and waits. Returns how many spans had no room. The loader was made
         with trace="8MiB", or ValueError says so."""
-        return self._core.write_trace(os.fsencode(path))
+        return self._core.write_trace(path_bytes("the trace's file", path))
 
-    def place_of(self, field: str, row: int) -> RowPlace:
+    def place_of(self, field: str, row: SupportsIndex) -> RowPlace:
         """The file, the dataset and the row in it where a row of the source is stored."""
-        return RowPlace(*self._core.place_of(field, whole("row", row)))
+        return RowPlace(*self._core.place_of(text("field", field), whole("row", row)))
 
     def state_dict(self) -> dict[str, Any]:
         """Where the loop is, with all that decides which rows follow: plain values, for torch.save() or JSON. The batch in

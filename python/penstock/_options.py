@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, SupportsFloat, SupportsIndex
 
 from . import _core
-from ._checks import finite, whole
+from ._checks import finite, text, whole
 
 
 def byte_count(name: str, value: Any) -> int:
     """Bytes as a number, or as text: "512MiB". Raises TypeError, ValueError."""
-    return _core.parse_bytes(value) if isinstance(value, str) else whole(name, value)
+    return _core.parse_bytes(text(name, value)) if isinstance(value, str) else whole(name, value)
 
 
 def device_name(device: Any) -> str:
     """As the extension takes it. A GPU that is left open is torch's current one, where torch is imported and has any: there
     its tensors are, and each process of several has one of its own."""
-    name = str(device)
+    name = text("device", str(device))
     torch = sys.modules.get("torch")
     if name not in ("cuda", "auto") or torch is None or not (_core.has_cuda and torch.cuda.is_available()):
         return name
     return f"cuda:{torch.cuda.current_device() if torch.cuda.is_initialized() else 0}"
 
 
-def seconds_of(calibrate: bool | float) -> float:
+def seconds_of(calibrate: bool | SupportsFloat) -> float:
     """For how many seconds blocks and slots are tried; 0: not at all. Raises TypeError, ValueError."""
     if isinstance(calibrate, bool):
         return 0.8 if calibrate else 0.0
@@ -34,7 +34,7 @@ def seconds_of(calibrate: bool | float) -> float:
     return seconds
 
 
-def share_of(rank: int | None, world_size: int | None, shards: int | None) -> dict[str, int]:
+def share_of(rank: SupportsIndex | None, world_size: SupportsIndex | None, shards: SupportsIndex | None) -> dict[str, int]:
     """This process' part of the rows; where nothing is said, as one of torch.distributed's. Raises TypeError, ValueError."""
     if (rank is None) != (world_size is None):
         raise TypeError("rank and world_size are given together")

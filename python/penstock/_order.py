@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any, Union
 
-from ._checks import whole
+from ._checks import text, whole
 
 
 @dataclass(frozen=True)
@@ -67,10 +66,13 @@ class Weighted:
     def _request(self) -> tuple[Any, ...]:
         """As the extension takes it."""
         if isinstance(self.weights, str):
-            return ("weighted", self.seed, os.fsencode(self.weights), b"", self.rows)
+            return ("weighted", self.seed, text("weights of Weighted", self.weights).encode(), b"", self.rows)
         import numpy
 
-        weights = numpy.asarray(self.weights, dtype=numpy.float64)
+        try:
+            weights = numpy.asarray(self.weights, dtype=numpy.float64)
+        except OverflowError:
+            raise ValueError("a weight of Weighted is larger than float64 holds") from None
         if weights.ndim != 1 or not weights.size:
             raise ValueError("the weights of Weighted are a field's name, or one number for each row of the source")
         return ("weighted", self.seed, b"", weights.tobytes(), self.rows)
@@ -87,12 +89,11 @@ class Balanced:
 
     def __post_init__(self) -> None:
         _check(self, "seed", "rows")
-        if not isinstance(self.field, str):
-            raise TypeError(f"field of Balanced is the name of one, not {self.field!r}")
+        text("field of Balanced", self.field)
 
     def _request(self) -> tuple[Any, ...]:
         """As the extension takes it."""
-        return ("balanced", self.seed, os.fsencode(self.field), self.rows)
+        return ("balanced", self.seed, self.field.encode(), self.rows)
 
 
 Order = Union[Sequential, Shuffled, Random, Weighted, Balanced]

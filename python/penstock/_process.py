@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ._source import Source
 
 _imported_by = os.getpid()
-_live: weakref.WeakKeyDictionary[Run, int] = weakref.WeakKeyDictionary()  # with the process that made it
+_live: weakref.WeakSet[Run] = weakref.WeakSet()
 
 
 def stream_loader(source: Source, order: Order, options: dict[str, Any]) -> _core.StreamLoader:
@@ -38,13 +38,12 @@ def stream_loader(source: Source, order: Order, options: dict[str, Any]) -> _cor
 
 def close_at_exit(run: Run) -> None:
     """Threads stop while there is a Python to stop them in."""
-    _live[run] = os.getpid()
+    _live.add(run)
 
 
 def _close_all() -> None:
-    for run, maker in list(_live.items()):
-        if maker == os.getpid():
-            run.core.close()
+    for run in list(_live):
+        run.core.close()  # which does nothing in a forked child
 
 
 atexit.register(_close_all)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any
+import copy
+from typing import Any, SupportsIndex
 
 from . import _core
-from ._checks import whole
+from ._checks import text, whole
 from ._interrupt import interruptible
 from ._order import ORDERS, Order
 from ._source import Source
@@ -21,7 +21,7 @@ class _Described:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return dict(self._values)
+        return copy.deepcopy(self._values)
 
     def __str__(self) -> str:
         return self._text
@@ -98,7 +98,7 @@ class Price(_Described):
         return mixing
 
 
-def price(source: Source, order: Order, batch_size: int = 256, *, classes: str | None = None) -> Price:
+def price(source: Source, order: Order, batch_size: SupportsIndex = 256, *, classes: str | None = None) -> Price:
     """What an order costs before it runs. `classes`: a field whose mixing in batches of `batch_size` rows is looked at;
     it is read for that. Raises DataError, ValueError."""
     if not isinstance(source, Source):
@@ -106,6 +106,6 @@ def price(source: Source, order: Order, batch_size: int = 256, *, classes: str |
     if not isinstance(order, ORDERS):
         raise TypeError(f"an order is one of {', '.join(kind.__name__ + '()' for kind in ORDERS)}, not {order!r}")
     rows = whole("batch_size", batch_size, 1)
-    asked = (source._request(), order._request(), rows, os.fsencode(classes or ""))
+    asked = (source._request(), order._request(), rows, text("classes", classes or "").encode())
     # Functions of where() see signals by themselves, on the main thread.
     return Price(_core.price(*asked) if source._asks_python else interruptible(_core.price, *asked))

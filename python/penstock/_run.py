@@ -52,9 +52,11 @@ class Run:
         """The next batch of a loop. Raises StopIteration at its end."""
         self.core.refuse_caller()
         with self._turn:
-            if self._loop is not loop._token:
-                self._begin(loop)
             at = loop._first + loop._taken
+            if self._loop is not loop._token:
+                if loop._taken and at >= self.batches:  # it has ended before
+                    raise StopIteration
+                self._begin(loop)
             if at >= self.batches:
                 self._let_go()  # while the streams that used it are there
                 self.core.pause()

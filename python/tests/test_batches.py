@@ -1,5 +1,6 @@
 """Batches are lent: what keeps them, and what is said when they are kept too long."""
 
+import ctypes
 import gc
 import threading
 
@@ -30,6 +31,11 @@ def test_arrays_are_the_rows_themselves(make):
     assert one.ctypes.data == two.ctypes.data == np.asarray(batch["x"]).ctypes.data
     assert one.flags.c_contiguous
     assert np.array(batch["label"], dtype=np.float64).dtype == np.float64
+    copy = batch["x"].__array__(copy=True)
+    assert not np.shares_memory(copy, one) and np.shares_memory(batch["x"].__array__(), one)
+    np.testing.assert_array_equal(copy, one)
+    with pytest.raises(ValueError, match="'x' is float32; another type takes a copy"):
+        batch["x"].__array__(np.float64, copy=False)
 
 
 def test_an_array_outlives_the_loop_and_the_loader(make, small):
@@ -49,6 +55,17 @@ def test_one_array_may_be_held_beside_the_next(make):
         if before is not None:
             assert before[0] == label[0] - 64
         before = label
+
+
+def test_no_array_may_be_held_where_none_is_planned(make):
+    loader = make(held=0)
+    assert loader.plan().as_dict()["held"] == 0
+    loop = loader.epoch(0)
+    kept = next(loop).numpy("x")
+    with pytest.raises(ps.PipelineError, match="batch 0 of epoch 0 is still held, 1 batch"):
+        next(loop)
+    del kept
+    assert sum(batch.rows for batch in loader.epoch(0)) == 1000
 
 
 def test_arrays_that_are_held_too_long_are_an_error_that_says_so(make):
@@ -143,6 +160,23 @@ def test_rows_are_poisoned_only_after_they_were_given_back(make):
         batch.release()
         assert label[0] == rows  # the array holds them
         rows += len(label)
+
+
+@pytest.mark.parametrize("poisoned", [False, True])
+def test_rows_that_were_given_back_are_bytes_0xff_where_they_are_poisoned(make, source, poisoned):
+    go = threading.Event()
+    # No block of the next epoch takes their place before they were looked at.
+    loader = make(of=source.map(lambda block: go.wait(60) if block.epoch else None), poisoned=poisoned)
+    try:
+        for batch in loader.epoch(0):
+            label = batch.numpy("label")
+            address, size, last = label.ctypes.data, label.nbytes, label.copy()
+            del label
+        left = np.frombuffer(ctypes.string_at(address, size), last.dtype)
+        np.testing.assert_array_equal(left, np.full_like(last, -1) if poisoned else last)
+        assert last[-1] == 999
+    finally:
+        go.set()
 
 
 def test_a_batch_can_be_given_back_early(make):
@@ -291,3 +325,15 @@ def test_a_batch_that_ctrl_c_lost_comes_again(make, labels_of):
         with pytest.raises(KeyboardInterrupt):
             next(loop)
         np.testing.assert_array_equal(labels_of(loop), labels_of(other.epoch(3)))
+
+
+def test_a_loop_that_has_ended_stays_so(make):
+    loader = make()
+    ended, other = loader.epoch(0), loader.epoch(1)
+    assert sum(1 for _ in ended) == 16
+    next(other)
+    assert next(ended, None) is None and next(other).index == 1  # and ends no other one
+    loader.load_state_dict(loader.state_dict())
+    assert next(ended, None) is None and list(ended) == []
+    with pytest.raises(ps.PipelineError, match="the loop over epoch 1 ended"):
+        next(other)

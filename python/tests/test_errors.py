@@ -1,5 +1,6 @@
 """What goes wrong reaches Python under a type that Python knows, with Penstock's sentence."""
 
+import errno
 import json
 import os
 import pickle
@@ -10,12 +11,16 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from penstock import _core
 
 
 def test_a_missing_file_is_an_os_error_that_names_it(tmp_path):
     with pytest.raises(OSError, match="nothing.h5") as caught:
         ps.Loader(ps.Source(x=f"{tmp_path}/nothing.h5:/x"), device="host")
     assert isinstance(caught.value, ps.DataError) and isinstance(caught.value, ps.PenstockError)
+    sent = pickle.loads(pickle.dumps(caught.value))
+    assert caught.value.errno == sent.errno == errno.ENOENT
+    assert (str(sent), sent.file, sent.hdf5) == (str(caught.value), caught.value.file, caught.value.hdf5)
     with pytest.raises(ps.DataError, match="nothing.h5"):
         ps.inspect(tmp_path / "nothing.h5")
 
@@ -45,7 +50,7 @@ def test_a_broken_chunk_names_its_rows_and_stage(tmp_path):
         with pytest.raises(ps.DataError, match="broken.h5") as caught:
             for batch in loader.epoch(0):
                 np.testing.assert_array_equal(batch.numpy("v"), batch.row_ids())
-        assert caught.value.stage == "read" and caught.value.epoch in (0, 1) and "rows" in str(caught.value)
+        assert (caught.value.stage, caught.value.epoch) == ("read", 0) and "rows" in str(caught.value)
         with pytest.raises(ps.DataError):  # again, and no hang
             list(loader.epoch(0))
 
@@ -71,6 +76,7 @@ def test_a_budget_that_is_too_small_says_what_would_do(make, source):
         make(512, device_memory="16KiB")
     assert isinstance(caught.value, ps.BudgetError)
     assert caught.value.limits["device_memory"] == 16384
+    assert "of 3.00 MiB" in str(make(pinned_memory="3MiB").plan())  # the host pins nothing; what it may is in the ledger
     smallest = caught.value.smallest
     make(512, **smallest)
     with pytest.raises(ps.BudgetError):
@@ -128,7 +134,41 @@ def test_wrong_arguments_are_value_errors(make, options, sentence):
         (lambda s: ps.Shuffled(seed=True), TypeError, "seed of Shuffled is a whole number"),
         (lambda s: ps.Balanced(3), TypeError, "field of Balanced"),
         (lambda s: ps.mixed([(s, "a")]), ValueError, "the ratio a"),
-        (lambda s: ps.Source(x="a\0b:/x"), ValueError, "zero byte"),
+        (lambda s: ps.Source(x="a\0b:/x"), ValueError, "the file of field 'x' holds a zero byte"),
+        (lambda s: ps.Source(x="a:/x\0y"), ValueError, "the dataset of field 'x' holds a zero byte"),
+        (lambda s: ps.Source(x=("a\0b", "/x")), ValueError, "the file of field 'x' holds a zero byte"),
+        (lambda s: ps.Source(x=(b"a\0b", "/x")), ValueError, "the file of field 'x' holds a zero byte"),
+        (lambda s: ps.Source(x=[("a", "/x\0y")]), ValueError, "the dataset of field 'x' holds a zero byte"),
+        (lambda s: ps.inspect("a\0b"), ValueError, "the file holds a zero byte"),
+        (lambda s: ps.inspect(3), TypeError, "the file is a path, not 3"),
+        (lambda s: ps.Loader(s, device="host").write_trace("a\0b"), ValueError, "the trace's file holds a zero byte"),
+        (lambda s: ps.Source(x="a\ud800:/x"), ValueError, "characters that no file's name has"),
+        (lambda s: ps.Source(**{"a\udce9": "a:/x"}), ValueError, "a field's name is a text of Unicode"),
+        (lambda s: ps.Source(**{"a\0b": "a:/x"}), ValueError, "a field's name holds a zero byte"),
+        (lambda s: s.map(len, name="\udce9"), ValueError, "name of map.* is a text of Unicode"),
+        (lambda s: s.skip_damaged(mask="\udce9"), ValueError, "mask is a text of Unicode"),
+        (lambda s: s.skip_damaged(mask=3), TypeError, "mask is a text, not 3"),
+        (lambda s: s.astype(x="\udce9"), ValueError, "a type's name is a text of Unicode"),
+        (lambda s: ps.Loader(s, device="\udce9"), ValueError, "device is a text of Unicode"),
+        (lambda s: ps.Loader(s, device="host", last="\udce9"), ValueError, "last is a text of Unicode"),
+        (lambda s: ps.Loader(s, device="host", last=3), TypeError, "last is a text, not 3"),
+        (lambda s: ps.Loader(s, device="host", device_memory="\udce9"), ValueError, "device_memory is a text of Unicode"),
+        (lambda s: ps.Loader(s, device="host").place_of(3, 0), TypeError, "field is a text, not 3"),
+        (lambda s: next(ps.Loader(s, device="host").epoch(0)).row_identities(3), TypeError, "name is a text, not 3"),
+        (lambda s: next(ps.Loader(s, device="host").epoch(0))["x"].__dlpack__(max_version=()), TypeError, "max_version is"),
+        (lambda s: ps.price(s, ps.Sequential(), classes="\udce9"), ValueError, "classes is a text of Unicode"),
+        (lambda s: ps.Balanced("\udce9"), ValueError, "field of Balanced is a text of Unicode"),
+        (lambda s: ps.Loader(s, device="host", order=ps.Weighted("\udce9")), ValueError, "weights of Weighted is a text"),
+        (lambda s: s.scaled(x=10**400), ValueError, "scale of 'x' is a number that float64 holds"),
+        (lambda s: s.scaled(x=(1, -(10**400))), ValueError, "shift of 'x' is a number that float64 holds"),
+        (lambda s: s.split(10**400), ValueError, "validation is a number that float64 holds"),
+        (lambda s: s.netcdf("x", masked=10**400), ValueError, "masked is a number that float64 holds"),
+        (lambda s: s.netcdf("x", masked="a"), TypeError, "masked is a number, not 'a'"),
+        (lambda s: ps.mixed([(s, 10**400)]), ValueError, "the ratio of source 1 of a mix is a number that float64 holds"),
+        (lambda s: ps.Loader(s, device="host", calibrate=10**400), ValueError, "calibrate is a number that float64 holds"),
+        (lambda s: ps.Loader(s, device="host", order=ps.Weighted([10**400])), ValueError, "a weight of Weighted"),
+        (lambda s: ps.Loader(s, device="host").report(link_bytes_per_second=10**400), ValueError, "link_bytes_per_second is a n"),
+        (lambda s: ps.Loader(s, 10**5000, device="host"), ValueError, "batch_size is at most .* more than 40 digits"),
     ],
 )
 def test_arguments_that_cannot_be_are_refused_by_name(source, use, error, sentence):
@@ -226,6 +266,8 @@ def test_plan_and_report_are_there_after_the_end(make):
     assert loader.plan().as_dict() == plan.as_dict() and str(loader.plan()) == str(plan)
     assert loader.report().as_dict() == report.as_dict() and str(loader.report()) == str(report)
     assert report.as_dict()["rows"] == 1000
+    report.as_dict()["stages"].clear(), plan.as_dict()["ledger"][0].clear()  # copies, to the last list
+    assert report.as_dict()["stages"] and plan.as_dict()["ledger"][0]
     share = loader.report(storage_bytes_per_second=1e9).as_dict()["storage_share"]
     assert share == pytest.approx(report.as_dict()["reading"]["stored_bytes"] / report.as_dict()["seconds"] / 1e9)
 
@@ -313,3 +355,19 @@ def test_a_trace_is_written_where_one_was_asked_for(make, tmp_path):
     assert any("trace" in item["name"] and item["bytes"] >= 1 << 20 for item in loader.plan().as_dict()["ledger"])
     with pytest.raises(ps.PipelineError, match="could not be written"):
         loader.write_trace(tmp_path / "no folder" / "trace.json")
+
+
+def test_what_the_extension_does_not_take_is_a_type_error():
+    with pytest.raises(TypeError, match="an argument has a type"):  # and no RuntimeError: std::bad_cast
+        _core.StreamLoader((3, 3, 3, 3), [], ("sequential",), {})
+
+
+def test_a_pair_is_a_file_and_a_dataset_whatever_the_dataset_s_name(make, tmp_path):
+    with h5py.File(tmp_path / "w.h5", "w") as f:
+        f["p:/q"], f["x"] = np.arange(3), np.arange(5)
+    path = str(tmp_path / "w.h5")
+    for file in (path, path.encode(), tmp_path / "w.h5"):
+        assert make(of=ps.Source(x=(file, "/p:/q"))).rows == 3
+    assert make(of=ps.Source(x=(f"{path}:/x", f"{path}:/x"))).rows == 10  # two places
+    with pytest.raises(TypeError, match="'x' is 'FILE:/DATASET'"):
+        ps.Source(x=(3, "/x"))

@@ -140,3 +140,7 @@ def test_a_price_that_cannot_be_told_is_refused(sorted_rows):
         ps.price(sorted_rows, "shuffled")
     with pytest.raises(ps.DataError):
         ps.price(ps.Source(x="nowhere.h5:/x"), ps.Sequential())
+
+
+def test_mixing_is_that_of_batches_of_this_size(sorted_rows):
+    assert ps.price(sorted_rows, ps.Sequential(), 4096, classes="label").mixing == pytest.approx(1)  # one, with all classes

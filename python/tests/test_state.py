@@ -238,3 +238,24 @@ def test_a_batch_that_ctrl_c_kept_from_being_handed_out_comes_again(make, labels
         assert loader.state_dict()["batch"] == 1 + len(found)
         np.testing.assert_array_equal(np.concatenate([*found, labels_of(loop)]), np.arange(100, 1000))
     assert first + len(text) - 2 in interrupted
+
+
+def test_the_length_of_a_resumed_epoch_is_what_is_left_of_it(make):
+    loader = make()
+    loop = loader.epoch(3)
+    for _ in range(7):
+        next(loop)
+    loader.load_state_dict(loader.state_dict())
+    assert len(loader.epoch(3)) == 9 and sum(1 for _ in loader.epoch(3)) == 9
+    assert len(loader.epoch(3)) == len(loader.epoch(4)) == len(loader) == 16
+
+
+def test_the_state_after_the_last_epoch_can_be_loaded(make):
+    loader = make(1000)
+    last = 2**62 - 1
+    with pytest.raises(ValueError, match=f"epoch is at most {last}, not {2**62}"):
+        loader.epoch(2**62)
+    next(loader.epoch(last))
+    state = loader.state_dict()
+    loader.load_state_dict(state)
+    assert loader.next_epoch == 2**62 and loader.state_dict() == state
