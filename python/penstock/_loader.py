@@ -196,7 +196,8 @@ class Loader:
 
     def close(self) -> None:
         """Stops reading and frees what no array holds. Loops in progress end with ClosedError. plan() and report() say what
-        they said before."""
+        they said before. A signal handler that runs while its thread waits for a batch of this loader cannot close it, and
+        gets PenstockError: let it raise an exception."""
         self._core.close()
 
     def __enter__(self) -> Loader:

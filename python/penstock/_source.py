@@ -39,13 +39,17 @@ class Source:
 
     def astype(self, /, **dtypes: Any) -> Source:
         """With other element types in the batches. The link carries the stored bytes; the device converts. Takes names,
-        NumPy's codes and types, and torch's: float16, bfloat16, float32, float64, uint8, int32, int64, or the stored
-        one."""
+        NumPy's codes ("f4", "d") and types, and torch's: float16, bfloat16, float32, float64, uint8, int32, int64, or the
+        stored one. Floats become whole numbers toward zero; what lies outside the type becomes the nearest end of its
+        range, where NumPy wraps it, and NaN 0. Whole numbers become smaller ones by their low bits, as NumPy's do."""
         return self._with({name: {"dtype": dtype_name(dtype)} for name, dtype in dtypes.items()})
 
     def scaled(self, /, **factors: SupportsFloat | tuple[SupportsFloat, SupportsFloat]) -> Source:
-        """With values of value * scale, or value * scale + shift for (scale, shift); computed on the device. Said again,
-        the last one counts. Whole numbers that are scaled by others need astype() too, or the Loader raises ValueError."""
+        """With values of value * scale, or value * scale + shift for (scale, shift); computed on the device, in float32, or
+        in float64 where the stored type or that of the batch has 64 bits or is a whole number of 32. Said again, the last
+        one counts. What lies outside the type becomes the nearest end of its range, where NumPy wraps it: scaled(x=2) makes
+        255 of 200 in uint8. Fields that are stored as whole numbers need astype() too, or the Loader raises ValueError,
+        where scale or shift is no whole number, and where their type is not uint8, int32 or int64."""
         changes = {}
         for name, factor in factors.items():
             scale, shift = factor if isinstance(factor, tuple) and len(factor) == 2 else (factor, 0.0)
@@ -54,7 +58,8 @@ class Source:
 
     def netcdf(self, *fields: str, masked: SupportsFloat = math.nan) -> Source:
         """With netCDF's packing undone in these fields; in all, without names: `_FillValue` becomes `masked`, then
-        `scale_factor` and `add_offset` count. Rows are floats then, also on the link."""
+        `scale_factor` and `add_offset` count. Rows are floats then, also on the link. Nothing else is looked at: not
+        `_Unsigned`, `missing_value`, `valid_range`, nor default fill values."""
         return self._with({name: {"netcdf": True, "masked": number("masked", masked)} for name in fields or self.fields})
 
     def reading(
@@ -70,7 +75,8 @@ class Source:
     def skip_damaged(self, *, limit_rows: SupportsIndex = 1000, mask: str = "intact") -> Source:
         """With rows left out whose stored bytes cannot be read or decoded, up to `limit_rows` of the source; without it, the
         first one ends the epoch. Batches have one more field, `mask`, float32: 0 for such a row, whose damaged fields are
-        zeros, and for padding; 1 for the others. Multiply the loss by it. The report lists the rows."""
+        zeros before map(), scale and shift work on them, and for padding; 1 for the others. Multiply the loss by it.
+        Functions of map() see it among the fields. The report lists the rows."""
         if text("mask", mask) in {*self.fields, *self._put_out}:
             raise ValueError(f"the source has a field '{mask}'; give the mask of damaged rows another name")
         other = self._with({})
@@ -98,7 +104,7 @@ class Source:
         """With a function that works on blocks of rows on the host, as they are stored and before they travel. It takes
         a Block and returns new values, {"image": array}; None leaves all as it is.
 
-        fields      those that it sees; None: all. Each costs a copy
+        fields      names of those that it sees; None: all. Each costs a copy
         outputs     fields whose type or row shape it changes, and new ones: {"image": ("float32", (3, 32, 32))}
         name        in reports and errors; the function's own without one
         threads     blocks at once; the function must stand that
@@ -131,8 +137,9 @@ class Source:
         return self._only(("ranges", ranges) if ranges is not None else ("rows", *numbers_of(rows)))
 
     def where(self, field: str, keep: Callable[[float], bool]) -> Source:
-        """Only rows for which `keep` holds of the value of `field`, which has one number in each row. `keep` is called for
-        each row when a Loader is made."""
+        """Only rows for which `keep` holds of the value of `field`, which has one number in each row: as it is stored
+        (netcdf() counts; astype(), scaled() and map() do not), a float. `keep` is called once for each row, in their order
+        and on this thread, when a Loader is made, or price() is asked."""
         self._check(field)
         if not callable(keep):
             raise TypeError(f"where() takes a function of a value, not {keep!r}")

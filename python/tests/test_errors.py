@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import pickle
+import signal
 import threading
 
 import h5py
@@ -256,6 +257,46 @@ def test_a_loop_that_waits_while_its_loader_is_closed_says_so(make, source):
     loader.close()
     looping.join(60)
     assert said == ["the loader was closed; make another one"]
+
+
+def test_a_handler_that_cannot_close_the_loader_changes_nothing(make, source, labels_of):
+    at_work, go, said = threading.Event(), threading.Event(), []
+
+    def wait(block):
+        if block.row_ids[0] > 0:
+            at_work.set()
+            go.wait(60)
+
+    loader = make(of=source.map(wait, fields=[]), block_bytes=4096, threads=1)
+
+    def close(number, frame):
+        try:
+            loader.report()
+        except ps.PenstockError:  # the main thread is in its wait
+            try:
+                loader.close()
+            except ps.PenstockError as e:
+                said.append(str(e))
+            go.set()
+
+    def send():
+        at_work.wait(60)
+        while not go.wait(0.01):
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM)
+
+    before = signal.signal(signal.SIGALRM, close)
+    sending = threading.Thread(target=send)
+    sending.start()
+    try:
+        np.testing.assert_array_equal(labels_of(loader.epoch(0)), np.arange(1000))
+    finally:
+        go.set()
+        sending.join(60)
+        signal.signal(signal.SIGALRM, before)
+    assert said == ["the loader waits for a batch on this thread; a signal handler can raise an exception, and use it later"]
+    loader.close()
+    with pytest.raises(ps.ClosedError):
+        next(loader.epoch(0))
 
 
 def test_plan_and_report_are_there_after_the_end(make):

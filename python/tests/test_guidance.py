@@ -62,7 +62,7 @@ def test_fractions_of_whole_numbers_are_not_cut_in_silence(make, source, small):
     np.testing.assert_allclose(image, images / 255, rtol=1e-6)
     label = next(make(of=source.scaled(label=(2, -1))).epoch(0)).numpy("label")
     np.testing.assert_array_equal(label, 2 * np.arange(64) - 1)
-    assert next(make(of=source.scaled(label=0.5).astype(label="int32")).epoch(0)).numpy("label")[7] in (3, 4)
+    assert next(make(of=source.scaled(label=0.5).astype(label="int32")).epoch(0)).numpy("label")[7] == 3
 
 
 def test_a_state_may_have_been_through_other_libraries(make):
