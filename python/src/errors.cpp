@@ -68,7 +68,7 @@ void raise_of(const pipeline::error& e) {
     exception = make("DeviceError", e);
   } catch (const raised& cause) {
     exception = make("PipelineError", e);
-    if (cause.exception().is_valid()) exception.attr("__cause__") = cause.exception();
+    exception.attr("__cause__") = cause.exception();
   } catch (const std::exception&) {
     exception = make("PipelineError", e);
   }

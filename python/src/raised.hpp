@@ -16,7 +16,6 @@ class raised : public std::runtime_error {
  public:
   /// Is among `held` as long as a copy lives; holds the GIL.
   raised(const nanobind::python_error& of, std::shared_ptr<held_exceptions> held);
-  /// None, where the garbage collector has taken it.
   const nanobind::object& exception() const noexcept { return *exception_; }
 
  private:

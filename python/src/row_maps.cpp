@@ -196,8 +196,6 @@ void row_maps::let_go() noexcept {
   // What goes may call Python, which may come here: all is taken out first.
   std::vector<nb::object> gone;
   for (const auto& one : maps_) gone.push_back(std::move(one->function));
-  if (held_)
-    for (nb::object* const exception : *held_) gone.push_back(std::move(*exception));
   if (ahead_) ahead_->forget();
 }
 

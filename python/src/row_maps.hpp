@@ -32,9 +32,9 @@ class row_maps {
   foresight& ahead() const noexcept { return *ahead_; }
   /// Whether one of the functions runs on this thread; holds the GIL.
   bool run_here() const noexcept;
-  /// The functions are not called any more, and what they raised is forgotten; holds the GIL. One that runs goes on.
+  /// The functions are not called any more; holds the GIL. One that runs goes on.
   void let_go() noexcept;
-  /// For the garbage collector: what Python has here.
+  /// For the garbage collector: the functions, and what they raised and C++ holds.
   int traverse(visitproc visit, void* arg) const noexcept;
 
  private:

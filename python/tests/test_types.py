@@ -26,6 +26,7 @@ follow_imports = skip
 
 PROGRAM = """
 from typing import Any
+import numpy as np
 import penstock as ps
 source = ps.Source(image="shards/*.h5:/images", label="shards/*.h5:/labels").astype(image="float32")
 loader = ps.Loader(source, batch_size=256, order=ps.Shuffled(seed=42), device="cuda:0", device_memory="512MiB")
@@ -39,6 +40,7 @@ for epoch in range(loader.next_epoch, 10):
 print(loader.report(), loader.plan().as_dict()["slots"])
 state: dict[str, Any] = loader.state_dict()
 loader.load_state_dict(state)
+small = ps.Loader(source.scaled(image=(np.float32(2), 1)), np.int64(64), held=np.uint8(2), device_memory=np.int64(1 << 20))
 layouts: list[str] = [dataset.layout for dataset in ps.inspect("a.h5")]
 """
 
