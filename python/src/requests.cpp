@@ -112,7 +112,7 @@ loader_request request_of(const nb::tuple& source, kept_criteria& kept, const nb
   return request;
 }
 
-pipeline::source make_source(const source_request& request, rows which) {
+pipeline::source make_source(const source_request& request, which_rows which) {
   pipeline::source source;
   for (const field_request& field : request.fields) {
     std::vector<io::location> segments;
@@ -130,7 +130,7 @@ pipeline::source make_source(const source_request& request, rows which) {
     for (const source_request& part : request.parts) shares.push_back({make_source(part, which), part.ratio});
     source = pipeline::mixed(std::move(shares), {.rows = request.mixed_rows});
   }
-  if (request.rows && which == rows::chosen) source.select(*request.rows);
+  if (request.rows && which == which_rows::chosen) source.select(*request.rows);
   return source;
 }
 
