@@ -33,6 +33,22 @@ def test_netcdf_s_packing_is_undone(tmp_path):
         source.netcdf("y")
 
 
+def test_netcdf_s_values_are_unpacked_in_float64_where_that_is_asked_for(tmp_path):
+    stored = np.arange(-20, 20, dtype=np.int16)
+    stored[3] = -999
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        v = f.create_dataset("v", data=stored)
+        v.attrs["_FillValue"], v.attrs["scale_factor"], v.attrs["add_offset"] = np.int16(-999), 0.01, 1e5
+    source = ps.Source(v=f"{tmp_path}/a.h5:/v").netcdf(masked=-1)
+    expected = stored * 0.01 + 1e5
+    expected[3] = -1
+    for of in (source.astype(v="float64"), source.astype(v="float64").map(lambda block: None)):
+        found = all_of(of)
+        assert found.dtype == np.float64
+        np.testing.assert_array_equal(found, expected)  # float32 is off by up to 0.004 here
+    assert all_of(source).dtype == np.float32
+
+
 def open_flags(path):
     """Of all descriptors of a file that this process has."""
     flags = []

@@ -20,7 +20,7 @@ struct field_options {
   double scale = 1;
   double shift = 0;
   /// netCDF's packing is undone while rows are read: `_FillValue` becomes `masked`, then `scale_factor` and
-  /// `add_offset` (io::value_options says how). The link then carries floats.
+  /// `add_offset` (io::value_options says how). The link then carries floats: float64 where `as` is.
   bool netcdf = false;
   double masked = std::numeric_limits<double>::quiet_NaN();
   /// Virtual datasets may lack sources: their rows are fill values. Otherwise they are refused.
