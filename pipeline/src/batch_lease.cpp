@@ -144,7 +144,7 @@ bool batch_lease::is_over() const {
 
 void batch_lease::outlive() {
   const std::lock_guard lock(mutex_);
-  last_ = true;
+  over_ = last_ = true;  // also where end() found no memory
   late_.clear();
 }
 

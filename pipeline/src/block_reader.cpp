@@ -66,21 +66,21 @@ error located_error(const ground& on, const failed_work& work, const block_place
   place_first_row(on, extents, where);
   std::string from = where.file.empty() ? "" : fmt::format(", from {} of {}", where.dataset, where.file);
   std::string why = "unknown exception";
-  try {
-    std::rethrow_exception(cause);
-  } catch (const io::error& e) {
-    why = e.what();
-    if (!e.context().file.empty()) {  // it names file and dataset itself
-      where.file = e.context().file;
-      where.dataset = e.context().dataset;
-      from.clear();
+  if (cause) try {
+      std::rethrow_exception(cause);
+    } catch (const io::error& e) {
+      why = e.what();
+      if (!e.context().file.empty()) {  // it names file and dataset itself
+        where.file = e.context().file;
+        where.dataset = e.context().dataset;
+        from.clear();
+      }
+    } catch (const std::bad_alloc&) {
+      why = "there is not enough host memory";
+    } catch (const std::exception& e) {
+      why = e.what();
+    } catch (...) {
     }
-  } catch (const std::bad_alloc&) {
-    why = "there is not enough host memory";
-  } catch (const std::exception& e) {
-    why = e.what();
-  } catch (...) {
-  }
   const std::string sentence =
       fmt::format("{} failed {} {} of epoch {}{}: {}", work.name.empty() ? work.stage : work.name,
                   work.at == at       ? "at"

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <map>
 #include <new>
+#include <optional>
 #include <string>
 
 namespace {
@@ -94,14 +95,41 @@ void try_each_use(const std::string& kind, const pp::description& description) {
   BOOST_TEST_MESSAGE(kind << ": " << uses << " uses:" << text);
 }
 
+/// A pipeline that is destroyed amid an epoch, with uses refused in turn: its range tells that, and may end after it.
+void destroy_at_each_use(const std::string& kind, const pp::description& description) {
+  for (std::int64_t uses = 0; uses < 20; ++uses) {
+    const watchdog watched(kind + ", destroyed at use " + std::to_string(uses), std::chrono::seconds(60));
+    std::optional<pp::pipeline> pipeline(description.build(gpu::device::host(), enough));
+    auto range = pipeline->epochs(0, 1);
+    BOOST_TEST_REQUIRE(bool(range.next()));
+    refuse_memory_at(uses);
+    pipeline.reset();
+    const bool refused = refuse_no_memory();
+    BOOST_CHECK_EXCEPTION(range.next(), pp::error, [](const pp::error& e) {
+      return std::string(e.what()).find("cannot be had any more") != std::string::npos;
+    });
+    if (uses == 0) BOOST_TEST(refused);
+  }
+}
+
+pp::description reading_alone(const small_file& file) {
+  return pp::read(file.plain()) | pp::transport({.block_bytes = 8192, .threads = 3}) |
+         pp::batched({.rows = 50, .last = pp::last_batch::pad});
+}
+
+pp::description many_readers(const small_file& file) {
+  return pp::read(file.all(), pp::shuffled{.seed = 2, .run_rows = 16, .pool_rows = 128}) |
+         pp::transport({.block_bytes = 4096, .slots = 8, .threads = 8}) |
+         pp::batched({.rows = 50, .last = pp::last_batch::pad});
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(small_memory_faults, *boost::unit_test::timeout(600))
 
 BOOST_AUTO_TEST_CASE(rows_that_need_nothing_but_reading) {
   const small_file file(rows, 64, 1);
-  try_each_use("reading alone", pp::read(file.plain()) | pp::transport({.block_bytes = 8192, .threads = 3}) |
-                                    pp::batched({.rows = 50, .last = pp::last_batch::pad}));
+  try_each_use("reading alone", reading_alone(file));
 }
 
 BOOST_AUTO_TEST_CASE(rows_that_are_drawn_converted_and_transformed) {
@@ -115,9 +143,13 @@ BOOST_AUTO_TEST_CASE(rows_that_are_drawn_converted_and_transformed) {
 
 BOOST_AUTO_TEST_CASE(more_readers_than_processors) {
   const small_file file(rows, 64, 1);
-  try_each_use("many readers", pp::read(file.all(), pp::shuffled{.seed = 2, .run_rows = 16, .pool_rows = 128}) |
-                                   pp::transport({.block_bytes = 4096, .slots = 8, .threads = 8}) |
-                                   pp::batched({.rows = 50, .last = pp::last_batch::pad}));
+  try_each_use("many readers", many_readers(file));
+}
+
+BOOST_AUTO_TEST_CASE(a_range_outlives_a_pipeline_that_finds_no_memory_for_its_end) {
+  const small_file file(rows, 64, 1);
+  destroy_at_each_use("reading alone", reading_alone(file));
+  destroy_at_each_use("many readers", many_readers(file));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <new>
+#include <optional>
 #include <stdexcept>
 
 namespace penstock::train {
@@ -23,9 +25,16 @@ void pass_errors::rethrow() const {
     if (mine_) throw;  // the call was wrong, whatever the rows
   } catch (...) {
   }
-  pipeline::failed_work work = work_;
-  if (step_) work.name = fmt::format("{} {}", work.stage, *step_);
-  throw data_.failure(at_, std::current_exception(), work);
+  const std::exception_ptr cause = std::current_exception();
+  std::optional<pipeline::error> placed;
+  try {
+    pipeline::failed_work work = work_;
+    if (step_) work.name = fmt::format("{} {}", work.stage, *step_);
+    placed = data_.failure(at_, cause, work);
+  } catch (const std::bad_alloc&) {  // the cause is worth more than its place
+  }
+  if (placed) throw *std::move(placed);
+  std::rethrow_exception(cause);
 }
 
 }  // namespace penstock::train
