@@ -38,7 +38,7 @@ class Shuffled:
 @dataclass(frozen=True)
 class Random:
     """Rows in an order drawn from all orders, every row by itself. Mixes best, and reads worst: each row is a read of its
-    own, and where rows lie in compressed chunks, each costs its whole chunk."""
+    own, and where rows lie in compressed chunks, each costs its whole chunk, but for those of a block that share one."""
 
     seed: int = 0
 

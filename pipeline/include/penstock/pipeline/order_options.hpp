@@ -20,7 +20,7 @@ struct shuffled {
 };
 
 /// Rows in an order drawn from all orders, every row by itself. Mixes best, and reads worst: each row is a read of its
-/// own, and where rows lie in compressed chunks, each costs its whole chunk.
+/// own, and where rows lie in compressed chunks, each costs its whole chunk, but for those of a block that share one.
 struct random {
   std::uint64_t seed = 0;
 };
