@@ -167,10 +167,11 @@ void block_reader::read_field(std::size_t field, std::span<const extent> extents
   const host_field& what = on_.fields.host[field];
   const io::row_reader& reader = on_.readers[what.reader];
   const bool swaps = what.swapped && on_.fields.swapped_by_reader;
-  // As they lie in storage: rows of one chunk come one after another, and the reader decodes it once for them.
+  // As they lie in storage: rows of one chunk come one after another, and the reader decodes it once for them. Of two,
+  // the first may be the end of a tall chunk that is about to give up its place to others.
   std::vector<std::pair<extent, std::byte*>> parts;
   for_each_part(field, extents, run.plan, block, [&](extent rows, std::byte* to) { parts.emplace_back(rows, to); });
-  std::ranges::sort(parts, {}, [](const auto& part) { return part.first.first; });
+  if (parts.size() > 2) std::ranges::sort(parts, {}, [](const auto& part) { return part.first.first; });
   for (const auto& [rows, to] : parts) {
     // Rows in random order are many reads, each of which may decode a chunk: nobody waits for the rest of them.
     if (run.between.ended()) return;
