@@ -150,8 +150,8 @@ std::uint64_t pipeline::write_trace(const std::filesystem::path& file) const {
     impl_->trace->write([&](std::string_view piece) { out.append(piece); });
     out.commit();
   } catch (const io::error& e) {
-    throw error(fmt::format("the trace could not be written: {}", e.what()), {.stage = "trace"},
-                std::current_exception());
+    // Without the cause: of an error with an io::error in it, callers would think that the data cannot be read.
+    throw error(fmt::format("the trace could not be written: {}", e.what()), {.stage = "trace"});
   }
   return impl_->trace->dropped();
 }
