@@ -72,7 +72,7 @@ class Report(_Described):
 
 class Price(_Described):
     """What an order costs, and what it gives for that: bytes of its pool and its tables, bytes read for each byte that is
-    used, and how well batches mix classes (0: each is of one class; 1: as a uniform shuffle mixes them)."""
+    used, and how well batches mix classes (0: each is of one class; 1: as a uniform shuffle mixes them) and sources."""
 
     __slots__ = ()
 
@@ -88,7 +88,7 @@ class Price(_Described):
 
     @property
     def read_amplification(self) -> float:
-        """Bytes read or decoded for each byte that is used."""
+        """Bytes read or decoded for each byte that is used, at most: rows of a block that share a chunk share its decoding."""
         return float(self._values["read_amplification"])
 
     @property
@@ -96,6 +96,12 @@ class Price(_Described):
         """None where no field of classes was named."""
         mixing: float | None = self._values["mixing"]
         return mixing
+
+    @property
+    def batches_of_one_source(self) -> float | None:
+        """The share of batches whose rows are all of one of the sources that are mixed; None where there are no several."""
+        share: float | None = self._values["batches_of_one_source"]
+        return share
 
 
 def price(source: Source, order: Order, batch_size: SupportsIndex = 256, *, classes: str | None = None) -> Price:

@@ -247,7 +247,11 @@ nb::dict describe(const pipeline::order_price& price) {
   d["pool_bytes"] = price.pool_bytes;
   d["table_bytes"] = price.table_bytes;
   d["read_amplification"] = price.read_amplification;
-  d["mixing"] = price.mixing ? nb::object(nb::float_(*price.mixing)) : nb::none();
+  const auto known = [](const std::optional<double>& share) {
+    return share ? nb::object(nb::float_(*share)) : nb::none();
+  };
+  d["mixing"] = known(price.mixing);
+  d["batches_of_one_source"] = known(price.batches_of_one_source);
   d["text"] = text(to_text(price));
   return d;
 }

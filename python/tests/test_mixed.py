@@ -130,7 +130,15 @@ def test_the_price_of_an_order_is_known_before_it_runs(sorted_rows):
     random = ps.price(sorted_rows, ps.Random(seed=1), 64, classes="label")
     assert random.mixing == pytest.approx(1, abs=0.02) and random.read_amplification > 10  # a chunk for each row
     assert "no pool; each byte is read" in str(random)
-    assert set(random.as_dict()) == {"pool_bytes", "table_bytes", "read_amplification", "mixing"}
+    assert set(random.as_dict()) == {"pool_bytes", "table_bytes", "read_amplification", "mixing", "batches_of_one_source"}
+
+
+def test_the_price_says_how_many_batches_of_a_mix_are_of_one_source(sorted_rows):
+    assert ps.price(sorted_rows, ps.Shuffled(seed=1)).batches_of_one_source is None
+    mix = ps.mixed([(sorted_rows, 1), (sorted_rows, 1)])
+    by_rows, by_runs = (ps.price(mix, order, 64) for order in (ps.Random(seed=1), ps.Shuffled(seed=1, run_rows=256, pool_rows=256)))
+    assert by_rows.batches_of_one_source == 0  # of 64 rows, which come in turn
+    assert by_runs.batches_of_one_source == 1 and "100.0 % of the batches" in str(by_runs)  # a pool is one run
 
 
 def test_a_price_that_cannot_be_told_is_refused(sorted_rows):
