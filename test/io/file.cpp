@@ -148,7 +148,8 @@ BOOST_AUTO_TEST_CASE(a_dataset_that_a_newer_hdf5_wrote_says_so) {
   BOOST_TEST_REQUIRE(changed == 2u);
   const io::file opened(file_of("newer.h5", text));
   for (const auto& info : opened.datasets()) {
-    BOOST_TEST(has(info.unreadable, "a newer one wrote it, or its header is damaged") == (info.path != "/b/y"), info.path << info.unreadable);
+    BOOST_TEST(has(info.unreadable, "a newer one wrote it, or its header is damaged") == (info.path != "/b/y"),
+               info.path << info.unreadable);
     BOOST_TEST((info.type_text == "unreadable") == (info.path != "/b/y"));
   }
   BOOST_CHECK_EXCEPTION(opened.describe("/b/x"), io::error, [](const io::error& e) {
