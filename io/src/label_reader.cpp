@@ -1,6 +1,7 @@
 #include "label_reader.hpp"
 
 #include "ask_for_memory.hpp"
+#include "chunk_check.hpp"
 #include "read_driver.hpp"
 
 #include <fmt/format.h>
@@ -38,6 +39,10 @@ label_reader::label_reader(read_world& world, hid_t dataset, const dataset_descr
   codes_.reserve(d.values());
   const stopwatch watch(world.count.lock_nanoseconds);
   const library_guard guard;
+  box all;
+  all.rank = rank_;
+  all.count = shape_;
+  if (rank_ > 0 && d.values() > 0) chunk_check(d).look(dataset, all, 0);
   if (d.values() > 0) read_texts(dataset, d.value.memory.native());
 }
 

@@ -108,12 +108,14 @@ std::shared_ptr<library_dataset> library_reader::open() const {
       checked(H5Pset_chunk_cache(access.native(), 12421, cache_bytes_, 1.0), "its chunk cache cannot be set");
     open->dataset.reset(H5Dopen2(open->file.native(), description_->object.c_str(), access.native()));
     if (!open->dataset) throw failure("it cannot be opened again", 0, library_messages());
+    open->check = std::make_unique<chunk_check>(*description_);
     return open;
   });
 }
 
 void library_reader::read(const read_request& request, scratch& s) const {
   const auto dataset = open();  // outlives the guards below: giving it back takes another lock
+  dataset->check->look(dataset->dataset.native(), request.part, request.row_axis);
   const auto packed = packed_strides(request.part.count, request.part.rank, description_->value.bytes);
   const auto plan =
       plan_runs(request.part.count, request.part.rank, packed, request.strides, description_->value.bytes);

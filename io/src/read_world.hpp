@@ -1,6 +1,7 @@
 #pragma once
 
 #include "chunk_cache.hpp"
+#include "chunk_check.hpp"
 #include "counters.hpp"
 #include "open_files.hpp"
 #include "raw_file.hpp"
@@ -16,6 +17,7 @@ namespace penstock::io {
 struct library_dataset {
   file_id file;
   dataset_id dataset;
+  std::unique_ptr<chunk_check> check;  ///< asked before each read
 };
 
 /// What the readers of one field share.

@@ -308,6 +308,86 @@ BOOST_AUTO_TEST_CASE(a_chunk_longer_than_its_filters_make_it_is_left_to_libhdf5_
   }
 }
 
+/// Streams of zeros that deflate folds into each other, as many times as a chunk has filters. libhdf5 would inflate all
+/// of them.
+BOOST_AUTO_TEST_CASE(what_a_chunk_inflates_to_is_bounded_whoever_reads_it,
+                     *boost::unit_test::precondition(memory_can_be_measured)) {
+  for (const std::string how :
+       {"deflate", "deflate, deflate", "deflate, shuffle, deflate, fletcher32", "scaleoffset, deflate"}) {
+    const auto file = made_folder() / "inflates.h5";
+    penstock::test::run_python("how, path = '" + how + "'.split(', '), '" + file.string() + "'\n" + R"(
+import h5py, numpy, zlib
+from h5py import h5d, h5p, h5s, h5t
+
+def summed(data):
+    # fletcher32 as HDF5 stores it, by writing the bytes as a chunk of their own
+    with h5py.File('summed', 'w', driver='core', backing_store=False) as f:
+        d = f.create_dataset('x', data=numpy.frombuffer(data, 'u1'), chunks=(len(data),), fletcher32=True)
+        f.flush()
+        return d.id.read_direct_chunk((0,))[1]
+
+packer = zlib.compressobj(9)
+data = b''.join([packer.compress(bytes(1 << 20)) for n in range(300)] + [packer.flush()])
+create = h5p.create(h5p.DATASET_CREATE)
+create.set_chunk((64, 8))
+for n, name in enumerate(how):
+    if name == 'deflate':
+        create.set_deflate(9)
+        if n > how.index('deflate'):
+            data = zlib.compress(data, 9)
+    elif name == 'shuffle':
+        create.set_shuffle()
+        words = len(data) // 4 * 4
+        data = numpy.frombuffer(data[:words], 'u1').reshape(-1, 4).T.tobytes() + data[words:]
+    elif name == 'fletcher32':
+        create.set_fletcher32()
+        data = summed(data)
+    else:
+        create.set_scaleoffset(h5py.h5z.SO_INT, 0)
+with h5py.File(path, 'w') as f:
+    d = h5d.create(f.id, b'x', h5t.STD_I32LE, h5s.create_simple((64, 8)), dcpl=create)
+    d.write_direct_chunk((0, 0), data)
+)");
+    BOOST_TEST(status_of_child(file, std::size_t{128} << 20) == 0, how);
+    const io::row_reader reader({{.file = file, .dataset = "/x"}});
+    std::vector<std::byte> rows(reader.rows() * reader.row_bytes());
+    BOOST_CHECK_EXCEPTION(reader.read(0, 64, rows), io::error, [](const io::error& e) {
+      const auto& named = e.context().rows;
+      return e.context().damaged && named.first == 0 && named.count == 64 &&
+             std::string(e.what()).find("deflate stream makes more than") != std::string::npos;
+    });
+  }
+}
+
+/// Chunks that went through two deflates, and one whose stream is a little longer than it: libhdf5 reads both.
+BOOST_AUTO_TEST_CASE(chunks_that_are_compressed_twice_or_longer_than_they_need_be_are_read) {
+  const auto file = made_folder() / "compressed_twice.h5";
+  penstock::test::run_python("path = '" + file.string() + "'\n" + R"(
+import h5py, numpy, zlib
+from h5py import h5d, h5p, h5s, h5t
+x = numpy.random.default_rng(1).integers(0, 1 << 20, (200, 8), '<i4')
+with h5py.File(path, 'w') as f:
+    for name, times in ((b'twice', 2), (b'longer', 1)):
+        create = h5p.create(h5p.DATASET_CREATE)
+        create.set_chunk((64, 8))
+        for n in range(times):
+            create.set_deflate(4)
+        d = h5d.create(f.id, name, h5t.STD_I32LE, h5s.create_simple((200, 8)), dcpl=create)
+        d.write(h5s.ALL, h5s.ALL, x)
+    d.write_direct_chunk((64, 0), zlib.compress(x[64:128].tobytes() + bytes(3000)))
+x.tofile(path + '.bytes')
+)");
+  const auto expected = bytes_of_file(file.string() + ".bytes");
+  for (const std::string name : {"/twice", "/longer"}) {
+    const io::row_reader reader({{.file = file, .dataset = name}});
+    std::vector<std::byte> rows(expected.size());
+    for (int times = 0; times < 2; ++times) {
+      reader.read(0, 200, rows);
+      BOOST_TEST((rows == expected), name);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_dataset_of_which_almost_nothing_is_stored_is_read_wherever_one_looks) {
   for (const std::string name : {"/nothing", "/a_little"}) {
     const io::row_reader reader({{.file = made_folder() / "sparse.h5", .dataset = name}});

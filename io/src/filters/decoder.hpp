@@ -68,6 +68,13 @@ class decoder {
   /// not_decodable on what libhdf5 understands and this decoder does not.
   virtual std::span<const std::byte> decode(std::span<const std::byte> in, std::span<std::byte> out,
                                             decode_workspace& workspace) const = 0;
+
+  /// For input whose output is as long as it says itself: writes at most `out`, and gives how many bytes. Throws
+  /// damage, also where there are more. Only for decoders that write.
+  virtual std::size_t decode_at_most(std::span<const std::byte> in, std::span<std::byte> out,
+                                     decode_workspace& workspace) const {
+    return decode(in, out.first(decoded_bytes(in.size())), workspace).size();
+  }
 };
 
 /// Makers, one per filter. They return null where the filter's parameters are not known to them.

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 namespace penstock::io {
 namespace {
 
@@ -13,16 +15,36 @@ class deflate final : public decoder {
 
   std::span<const std::byte> decode(std::span<const std::byte> in, std::span<std::byte> out,
                                     decode_workspace& workspace) const override {
+    const auto given = inflate(in, out, workspace);
+    // libhdf5 takes the chunk from the front of a longer stream; libdeflate cannot stop there.
+    if (!given) throw not_decodable("its deflate stream is longer than the chunk");
+    if (*given != out.size())
+      throw damage(fmt::format("its deflate stream ends after {} of {} bytes; copy or write the file again", *given,
+                               out.size()));
+    return out;
+  }
+
+  std::size_t decode_at_most(std::span<const std::byte> in, std::span<std::byte> out,
+                             decode_workspace& workspace) const override {
+    const auto given = inflate(in, out, workspace);
+    if (!given)
+      throw damage(
+          fmt::format("its deflate stream makes more than {} bytes, which no chunk of its size needs; copy or "
+                      "write the file again",
+                      out.size()));
+    return *given;
+  }
+
+ private:
+  /// Nothing where there are more bytes than `out` has.
+  static std::optional<std::size_t> inflate(std::span<const std::byte> in, std::span<std::byte> out,
+                                            decode_workspace& workspace) {
     std::size_t taken = 0, given = 0;
     const auto status = libdeflate_zlib_decompress_ex(workspace.libraries().inflater.native(), in.data(), in.size(),
                                                       out.data(), out.size(), &taken, &given);
-    // libhdf5 takes the chunk from the front of a longer stream; libdeflate cannot stop there.
-    if (status == LIBDEFLATE_INSUFFICIENT_SPACE) throw not_decodable("its deflate stream is longer than the chunk");
+    if (status == LIBDEFLATE_INSUFFICIENT_SPACE) return std::nullopt;
     if (status != LIBDEFLATE_SUCCESS) throw damage("its deflate stream is damaged; copy or write the file again");
-    if (given != out.size())
-      throw damage(
-          fmt::format("its deflate stream ends after {} of {} bytes; copy or write the file again", given, out.size()));
-    return out;
+    return given;
   }
 };
 

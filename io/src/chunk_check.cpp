@@ -1,0 +1,165 @@
+#include "chunk_check.hpp"
+
+#include "filters/contexts.hpp"
+#include "filters/registry.hpp"
+#include "read_driver.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace penstock::io {
+namespace {
+
+constexpr std::size_t remembered = 4096;
+constexpr std::size_t most_filters = 32;  // H5Z_MAX_NFILTERS: one bit each in a chunk's mask
+
+/// What libhdf5 would be about to read.
+struct found_chunk {
+  bool there = false;  ///< otherwise nothing is stored, or libhdf5 says why it cannot be found
+  std::uint64_t bytes = 0;
+  std::uint32_t mask = 0;
+};
+
+found_chunk find(hid_t dataset, const hsize_t* offset) {
+  const file_id file(checked(H5Iget_file_id(dataset), "its file cannot be found"));
+  noted_reads reads(file.native());
+  found_chunk found;
+  std::array<std::byte, 64> untouched{};  // the driver skips the transfer
+  if (H5Dread_chunk(dataset, H5P_DEFAULT, offset, &found.mask, untouched.data()) < 0) return {};
+  found.there = true;
+  if (const auto where = reads.only()) found.bytes = where->bytes;
+  return found;
+}
+
+bool chunks_can_be_numbered(const dataset_description& d) {
+  std::uint64_t chunks = 1;
+  for (std::size_t k = 0; k < d.rank; ++k) {
+    const auto along = d.info.shape[k] / d.info.chunk_shape[k] + (d.info.shape[k] % d.info.chunk_shape[k] != 0);
+    if (__builtin_mul_overflow(chunks, along, &chunks)) return false;
+  }
+  return chunks < ~std::uint64_t{0};
+}
+
+}  // namespace
+
+damage wrong_size(std::uint64_t stored, std::uint64_t chunk_bytes) {
+  return damage(
+      fmt::format("a chunk without filters holds {} of {} bytes; copy or write the file again", stored, chunk_bytes));
+}
+
+damage no_bytes(std::uint64_t chunk_bytes) {
+  return damage(fmt::format("a chunk of {} bytes is stored in none; copy or write the file again", chunk_bytes));
+}
+
+chunk_check::chunk_check(const dataset_description& d) : d_(d) {
+  if (d.info.layout != layout::chunked) return;
+  chunk_bytes_ = chunk_bytes(d);
+  if (chunks_can_be_numbered(d)) sound_.resize(remembered);
+  if (d.info.filters.size() > most_filters) return;
+  stages_.resize(d.info.filters.size());
+  bool followed = true;
+  for (std::size_t n = d.info.filters.size(); n-- > 0;) {
+    const auto& f = d.info.filters[n];
+    if (f.id == H5Z_FILTER_DEFLATE || f.id == H5Z_FILTER_SHUFFLE || f.id == H5Z_FILTER_FLETCHER32)
+      stages_[n] = make_decoder(f);
+    followed = followed && stages_[n];
+    if (followed && f.id == H5Z_FILTER_DEFLATE) deflates_ |= 1u << n;
+  }
+  if (deflates_ != 0) workspace_ = std::make_unique<decode_workspace>(workspace_sizes{});
+}
+
+chunk_check::~chunk_check() = default;
+
+std::uint64_t chunk_check::number(const extents& at) const noexcept {
+  std::uint64_t n = 0;
+  for (std::size_t k = 0; k < d_.rank; ++k)
+    n = n * (d_.info.shape[k] / d_.info.chunk_shape[k] + (d_.info.shape[k] % d_.info.chunk_shape[k] != 0)) + at[k];
+  return n;
+}
+
+void chunk_check::look(hid_t dataset, const box& part, std::size_t row_axis) {
+  if (d_.info.layout != layout::chunked || part.empty()) return;
+  const auto& chunk = d_.info.chunk_shape;
+  extents first{}, last{};
+  for (std::size_t k = 0; k < part.rank; ++k) {
+    first[k] = part.start[k] / chunk[k];
+    last[k] = (part.start[k] + part.count[k] - 1) / chunk[k];
+  }
+  for (auto at = first;;) {
+    try {
+      const library_guard guard;
+      look_at(dataset, at);
+    } catch (failure& e) {
+      const auto begin = at[row_axis] * chunk[row_axis];
+      e.rows = row_range{begin, std::min(chunk[row_axis], d_.info.shape[row_axis] - begin)};
+      throw;
+    }
+    std::size_t k = part.rank;
+    while (k > 0 && at[k - 1] == last[k - 1]) {
+      --k;
+      at[k] = first[k];
+    }
+    if (k == 0) break;
+    ++at[k - 1];
+  }
+}
+
+bool chunk_check::is_plain(std::uint32_t mask, const extents& at) const noexcept {
+  const auto filters = d_.info.filters.size();
+  if (filters < most_filters && (mask | ~0u << filters) == ~0u) return true;
+  if (filters == most_filters && mask == ~0u) return true;
+  if (!d_.partial_chunks_unfiltered) return false;
+  for (std::size_t k = 0; k < d_.rank; ++k)
+    if (d_.info.shape[k] - at[k] * d_.info.chunk_shape[k] < d_.info.chunk_shape[k]) return true;
+  return false;
+}
+
+void chunk_check::look_at(hid_t dataset, const extents& at) {
+  const auto n = number(at);
+  auto* known = sound_.empty() ? nullptr : &sound_[n % sound_.size()];
+  if (known != nullptr && *known == n + 1) return;
+  std::array<hsize_t, max_rank> offset{};
+  for (std::size_t k = 0; k < d_.rank; ++k) offset[k] = at[k] * d_.info.chunk_shape[k];
+  const auto found = find(dataset, offset.data());
+  if (found.there) {
+    const bool plain = is_plain(found.mask, at);
+    if (found.bytes == 0) throw no_bytes(chunk_bytes_);
+    if (plain && found.bytes != chunk_bytes_) throw wrong_size(found.bytes, chunk_bytes_);
+    if (!plain && (deflates_ & ~found.mask) != 0) {
+      if (found.bytes > most_inflated(chunk_bytes_))
+        throw damage(fmt::format("a chunk of {} bytes is stored in {}; copy or write the file again", chunk_bytes_,
+                                 found.bytes));
+      std::vector<std::byte> stored(found.bytes);
+      std::uint32_t mask = 0;
+      if (H5Dread_chunk(dataset, H5P_DEFAULT, offset.data(), &mask, stored.data()) < 0) return;  // libhdf5 says why
+      undo(stored, mask);
+    }
+  }
+  if (known != nullptr) *known = n + 1;
+}
+
+/// Each filter's output is kept for the next alone, and takes memory as far as it is written.
+void chunk_check::undo(std::span<const std::byte> stored, std::uint32_t mask) {
+  std::unique_ptr<std::byte[]> kept;  // what `current` lies in, but for what is stored
+  auto current = stored;
+  for (std::size_t n = stages_.size(); n-- > 0;) {
+    if (mask >> n & 1) continue;
+    if (!stages_[n]) return;
+    const auto& filter = *stages_[n];
+    if (!filter.writes()) {
+      current = filter.decode(current, {}, *workspace_);
+      continue;
+    }
+    const auto most = filter.compresses() ? most_inflated(chunk_bytes_) : filter.decoded_bytes(current.size());
+    auto next = std::make_unique_for_overwrite<std::byte[]>(most);
+    const auto bytes = filter.decode_at_most(current, {next.get(), most}, *workspace_);
+    kept = std::move(next);
+    current = {kept.get(), bytes};
+  }
+  if (current.size() < chunk_bytes_)
+    throw damage(fmt::format("it holds {} of {} bytes; copy or write the file again", current.size(), chunk_bytes_));
+}
+
+}  // namespace penstock::io
