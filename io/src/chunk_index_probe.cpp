@@ -24,6 +24,9 @@ chunk_entry look_up(noted_reads& reads, hid_t dataset, const hsize_t* offset) {
     throw failure("its chunk index cannot be read; check the file with h5dump -H", 0, library_messages());
   }
   const auto where = reads.only();
+  // Nothing is read of a chunk that is there and has no bytes. It is damaged, wherever it lies.
+  if (hsize_t bytes = 1; !where && H5Dget_chunk_storage_size(dataset, offset, &bytes) >= 0 && bytes == 0)
+    return {0, 0, mask};
   if (!where) throw failure("its chunks are not where this version of libhdf5 was expected to look");
   if (where->bytes > std::numeric_limits<std::uint32_t>::max()) throw failure("it has stored chunks of 4 GiB and more");
   return {where->address, static_cast<std::uint32_t>(where->bytes), mask};

@@ -1,5 +1,7 @@
 #include "chunk_pass.hpp"
 
+#include "chunk_check.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -86,7 +88,10 @@ void chunked_reader::pass::visit(const extents& at) {
   with_rows(rows, [&] {
     if (entry.address == chunk_entry::missing) {
       fill_box(wanted.count, wanted.rank, request_.strides, reader_.fill_value_, request_.at(wanted.start));
-    } else if (reader_.is_plain(entry, inside) && !spreads_whole(entry, inside, wanted)) {
+    } else if (reader_.has_wrong_size(entry, inside)) {
+      decode_gathered();  // what is wrong there is told first
+      throw entry.bytes == 0 ? no_bytes(reader_.chunk_bytes_) : wrong_size(entry.bytes, reader_.chunk_bytes_);
+    } else if (reader_.is_plain(entry, inside) && !spreads_whole(inside, wanted)) {
       rows = {wanted.start[axis], wanted.count[axis]};
       reads_.of_rows(rows);
       read_plain(entry, inside, wanted);
@@ -99,16 +104,13 @@ void chunked_reader::pass::visit(const extents& at) {
 }
 
 /// Whether a small chunk is wanted as a whole, and its rows go to places apart: read with its neighbours, then copied.
-bool chunked_reader::pass::spreads_whole(const chunk_entry& entry, const box& inside, const box& wanted) const {
-  if (wanted.count != inside.count || entry.bytes != reader_.chunk_bytes_) return false;
+bool chunked_reader::pass::spreads_whole(const box& inside, const box& wanted) const {
+  if (wanted.count != inside.count) return false;
   if (2 * reader_.chunk_bytes_ > scratch_.stored(0).size()) return false;
   return plan_runs(wanted.count, wanted.rank, reader_.chunk_strides_, request_.strides, reader_.value_bytes_).loops > 0;
 }
 
 void chunked_reader::pass::read_plain(const chunk_entry& entry, const box& inside, const box& wanted) {
-  if (entry.bytes < reader_.chunk_bytes_)
-    throw damage(fmt::format("a chunk without filters holds {} of {} bytes; copy or write the file again", entry.bytes,
-                             reader_.chunk_bytes_));
   // Reading tells what lies past the end, but for an address to which no place within the chunk can be added.
   if (entry.address > file_->bytes()) past_the_end(entry);
   stored_box stored{entry.address + reader_.member_offset_, wanted.rank, wanted.count, reader_.chunk_strides_,

@@ -16,7 +16,7 @@ class chunked_reader::pass {
   void visit_all(const extents& first, const extents& last);
   void visit_stored(const extents& first, const extents& last);
   void visit(const extents& at);
-  bool spreads_whole(const chunk_entry& entry, const box& inside, const box& wanted) const;
+  bool spreads_whole(const box& inside, const box& wanted) const;
   void read_plain(const chunk_entry& entry, const box& inside, const box& wanted);
   void read_cut(std::uint64_t number, const box& inside, const box& wanted);
   bool lies_inside(const chunk_entry& entry) const noexcept;

@@ -64,12 +64,22 @@ bool chunked_reader::is_plain(const chunk_entry& entry, const box& inside) const
   return mask_of(entry, inside) == filters_.all();
 }
 
+bool chunked_reader::has_wrong_size(const chunk_entry& entry, const box& inside) const noexcept {
+  return entry.bytes == 0 || (is_plain(entry, inside) && entry.bytes != chunk_bytes_);
+}
+
+bool chunked_reader::has_wrong_size(const box& part) const { return has_wrong_size(entry_of(part), part); }
+
+chunk_entry chunked_reader::entry_of(const box& part) const noexcept {
+  extents at{};
+  for (std::size_t k = 0; k < grid_.rank(); ++k) at[k] = part.start[k] / grid_.chunk_shape()[k];
+  return index_[grid_.number(at)];
+}
+
 void chunked_reader::read(const read_request& request, scratch& s) const { pass(*this, request, s).run(); }
 
 stored_chunk chunked_reader::stored(const box& part) const {
-  extents at{};
-  for (std::size_t k = 0; k < grid_.rank(); ++k) at[k] = part.start[k] / grid_.chunk_shape()[k];
-  const auto entry = index_[grid_.number(at)];
+  const auto entry = entry_of(part);
   const auto file = world_.open_raw(file_);
   stored_chunk chunk{{}, entry.mask};
   if (entry.address > file->bytes() || entry.bytes > file->bytes() - entry.address) return chunk;

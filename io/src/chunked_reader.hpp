@@ -34,10 +34,15 @@ class chunked_reader final : public dataset_reader {
   std::vector<box> sample_chunks(std::size_t most) const;
   /// What is stored for the chunk that holds `part`; no bytes where it does not lie inside the file. Throws failure.
   stored_chunk stored(const box& part) const;
+  /// Whether the chunk that is `part` is damaged, whoever reads it: nothing is stored for it, or it goes through no
+  /// filter and another number of bytes than it has is stored.
+  bool has_wrong_size(const box& part) const;
 
  private:
   class pass;  // one read
 
+  chunk_entry entry_of(const box& part) const noexcept;
+  bool has_wrong_size(const chunk_entry& entry, const box& inside) const noexcept;
   bool is_plain(const chunk_entry& entry, const box& inside) const noexcept;
   std::uint32_t mask_of(const chunk_entry& entry, const box& inside) const noexcept;
 

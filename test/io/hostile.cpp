@@ -388,6 +388,49 @@ x.tofile(path + '.bytes')
   }
 }
 
+/// libhdf5 hands out memory that it never wrote. Read by it alone are the 12-bit integers.
+BOOST_AUTO_TEST_CASE(a_chunk_without_filters_that_has_not_its_size_is_damaged_whoever_reads_it) {
+  for (const std::string type : {"x", "twelve"})
+    for (const int chunk : {0, 3})
+      for (const int stored : {0, 64, 2047, 3072}) BOOST_TEST_CONTEXT(type << ", " << stored) {
+          const auto file = made_folder() / "wrong_size.h5";
+          penstock::test::run_python("path, twelve, n, stored = '" + file.string() + "', '" + type + "' == 'twelve', " +
+                                     std::to_string(chunk) + ", " + std::to_string(stored) + R"(
+import h5py, numpy, struct
+from h5py import h5d, h5p, h5s, h5t
+create = h5p.create(h5p.DATASET_CREATE)
+create.set_chunk((64, 8))
+kind = h5t.STD_I32LE.copy()
+if twelve:
+    kind.set_precision(12)
+x = numpy.arange(640 * 8, dtype='i4').reshape(640, 8) % 2000
+with h5py.File(path, 'w') as f:
+    d = h5d.create(f.id, b'x', kind, h5s.create_simple((640, 8)), dcpl=create)
+    d.write(h5s.ALL, h5s.ALL, x)
+    f.flush()
+    address = d.get_chunk_info_by_coord((64 * n, 0)).byte_offset
+data = open(path, 'rb').read()
+key = lambda size: struct.pack('<IIQQQQ', size, 0, 64 * n, 0, 0, address)
+assert data.count(key(2048)) == 1
+open(path, 'wb').write(data.replace(key(2048), key(stored)))
+)");
+          const io::row_reader reader({{.file = file, .dataset = "/x"}});
+          BOOST_TEST((reader.segments()[0].info.access == (type == "x" ? io::access::direct : io::access::locked)),
+                     reader.segments()[0].info.reason);
+          std::vector<std::int32_t> rows(640 * 8);
+          const auto bytes = std::as_writable_bytes(std::span(rows));
+          BOOST_CHECK_EXCEPTION(reader.read(0, 640, bytes), io::error, [&](const io::error& e) {
+            const auto& named = e.context().rows;
+            return e.context().damaged && named.first == 64u * static_cast<unsigned>(chunk) && named.count == 64 &&
+                   std::string(e.what()).find("of 2048 bytes") != std::string::npos;
+          });
+          reader.read(256, 384, bytes.first(384 * 32));  // the others are sound
+          std::size_t wrong = 0;
+          for (int n = 0; n < 384 * 8; ++n) wrong += rows[static_cast<std::size_t>(n)] != (256 * 8 + n) % 2000;
+          BOOST_TEST(wrong == 0u);
+        }
+}
+
 BOOST_AUTO_TEST_CASE(a_dataset_of_which_almost_nothing_is_stored_is_read_wherever_one_looks) {
   for (const std::string name : {"/nothing", "/a_little"}) {
     const io::row_reader reader({{.file = made_folder() / "sparse.h5", .dataset = name}});
