@@ -16,29 +16,17 @@ class open_files {
  public:
   explicit open_files(std::size_t capacity) : capacity_(capacity > 0 ? capacity : 1) {}
 
-  /// The thing of number `key`; `open()` makes it where it is not open. While all places are in use, waits.
+  /// The thing of number `key`; `open()` makes it where it is not open. While all places are in use, waits. Throws what
+  /// `open()` does, and std::bad_alloc.
   template <class Open>
   std::shared_ptr<Thing> acquire(std::size_t key, Open&& open) {
     std::unique_lock lock(mutex_);
-    for (;;) {
-      if (const auto found = places_.find(key); found != places_.end()) {
-        order_.splice(order_.begin(), order_, found->second);
-        return lend(*found->second);
-      }
-      if (places_.size() < capacity_ || evict()) break;
-      returned_.wait(lock);
-    }
-    // Opened under the lock: two threads never open the same file, and no more than `capacity_` are open at any time.
     try {
-      const auto at = places_.try_emplace(key, order_.end()).first;
-      order_.push_front({key, open()});
-      at->second = order_.begin();
+      return find_or_open(key, open, lock);
     } catch (...) {
-      places_.erase(key);
-      returned_.notify_one();  // the place that was made is another's
+      returned_.notify_one();  // the place that was returned, or made, is another's
       throw;
     }
-    return lend(order_.front());
   }
 
   /// Closes what nobody uses.
@@ -54,6 +42,28 @@ class open_files {
     std::shared_ptr<Thing> thing;
     std::size_t users = 0;
   };
+
+  template <class Open>
+  std::shared_ptr<Thing> find_or_open(std::size_t key, Open& open, std::unique_lock<std::mutex>& lock) {
+    for (;;) {
+      if (const auto found = places_.find(key); found != places_.end()) {
+        order_.splice(order_.begin(), order_, found->second);
+        return lend(*found->second);
+      }
+      if (places_.size() < capacity_ || evict()) break;
+      returned_.wait(lock);
+    }
+    // Opened under the lock: two threads never open the same file, and no more than `capacity_` are open at any time.
+    try {
+      const auto at = places_.try_emplace(key, order_.end()).first;
+      order_.push_front({key, open()});
+      at->second = order_.begin();
+    } catch (...) {
+      places_.erase(key);
+      throw;
+    }
+    return lend(order_.front());
+  }
 
   /// Whose end tells that a thing is not used any more; at first, of none.
   struct loan {

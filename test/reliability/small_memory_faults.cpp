@@ -2,6 +2,7 @@
 // epoch streams on the host. A program of its own, since refused_memory.cpp replaces operator new for all of it.
 
 #include "../pipeline/small_file.hpp"
+#include "open_files.hpp"
 #include "refused_memory.hpp"
 #include "watchdog.hpp"
 
@@ -10,11 +11,15 @@
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <map>
+#include <memory>
 #include <new>
 #include <optional>
+#include <semaphore>
 #include <string>
+#include <thread>
 
 namespace {
 
@@ -150,6 +155,43 @@ BOOST_AUTO_TEST_CASE(a_range_outlives_a_pipeline_that_finds_no_memory_for_its_en
   const small_file file(rows, 64, 1);
   destroy_at_each_use("reading alone", reading_alone(file));
   destroy_at_each_use("many readers", many_readers(file));
+}
+
+/// Two wait for the one place there is. Who gets it has no memory for the loan: the other must get the place then.
+BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_lent_is_no_end_of_waiting_for_others) {
+  penstock::io::open_files<int> files(1);
+  std::atomic<bool> first{true};
+  std::counting_semaphore<2> begun(0), ended(0);
+  std::atomic<int> refused{0}, lent{0};
+  const auto wait_for = [&](std::size_t key) {
+    begun.release();
+    try {
+      const auto mine = files.acquire(key, [&] {
+        auto opened = std::make_shared<int>(static_cast<int>(key));
+        if (first.exchange(false)) refuse_memory_at(1);  // 0 is the list's: it keeps what is open
+        return opened;
+      });
+      lent += *mine == static_cast<int>(key);
+    } catch (const std::bad_alloc&) {
+      ++refused;
+    }
+    ended.release();
+  };
+  auto held = files.acquire(0, [] { return std::make_shared<int>(0); });
+  std::jthread one(wait_for, 1), two(wait_for, 2);
+  begun.acquire();
+  begun.acquire();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // where one does not wait yet, nothing can go wrong
+  held.reset();
+  ended.acquire();
+  const bool in_time = ended.try_acquire_for(std::chrono::seconds(20));
+  BOOST_TEST(in_time);
+  refuse_no_memory();
+  if (!in_time) files.acquire(3, [] { return std::make_shared<int>(3); });  // its end wakes who waits
+  one.join();
+  two.join();
+  BOOST_TEST(refused == 1);
+  BOOST_TEST(lent == 1);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
