@@ -47,10 +47,11 @@ std::string name_from(Get get, hid_t creation, std::size_t n) {
   return name;
 }
 
-/// Whether %b stands for numbers in it. What else follows a % but another one, libhdf5 does not write.
+/// Whether %b stands for numbers in it. What else follows a % but another one, libhdf5 refuses: it is no number, whose
+/// names would never end.
 bool is_numbered_name(const std::string& written) {
-  for (std::size_t n = 0; n < written.size(); ++n)
-    if (written[n] == '%' && (++n == written.size() || written[n] != '%')) return true;
+  for (std::size_t n = 0; n + 1 < written.size(); ++n)
+    if (written[n] == '%' && written[++n] == 'b') return true;
   return false;
 }
 

@@ -1,6 +1,7 @@
 // Where virtual datasets and external files lead.
 
 #include "made_files.hpp"
+#include "virtual_mapping.hpp"
 
 #include <penstock/io/error.hpp>
 #include <penstock/io/file.hpp>
@@ -95,6 +96,18 @@ BOOST_AUTO_TEST_CASE(sources_that_libhdf5_would_replace_by_fill_values_are_liste
       reader.read(7, 1, std::as_writable_bytes(std::span(last)));
       BOOST_TEST(std::count(last.begin(), last.end(), 9.0f) == 6);
     }
+}
+
+/// Where a name is numbered, numbers are tried until there is no such source: it must change with them.
+BOOST_AUTO_TEST_CASE(only_b_after_a_percent_sign_numbers_sources) {
+  for (const char* const name : {"%b", "part%b.h5", "%%%b", "%x%b"}) {
+    const io::written_source of_file{name, "/x"}, of_dataset{"part.h5", name};
+    BOOST_TEST(of_file.is_numbered(), name);
+    BOOST_TEST(of_dataset.is_numbered(), name);
+    BOOST_TEST(of_file.at(0).file != of_file.at(1).file, name);
+  }
+  for (const char* const name : {"part.h5", "b", "100%", "%%b", "%x", "%%%%b", "%B"})
+    BOOST_TEST(!(io::written_source{name, name}.is_numbered()), name);
 }
 
 BOOST_AUTO_TEST_CASE(virtual_datasets_that_lead_in_a_circle_are_refused) {
