@@ -3,6 +3,7 @@
 #include <penstock/fault.hpp>
 #include <penstock/handle.hpp>
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,14 @@ using descriptor = handle<descriptor_traits>;
 /// asked at open_file about `file`; an empty name: about the path.
 descriptor open_descriptor(const char* path, int flags, unsigned mode = 0, const fault_seam& faults = {},
                            std::string_view file = {});
+
+/// A path, past symbolic links, to what the system lists as open ("/dev/stdout", "/proc/self/fd/1"): it stands for an
+/// open file, whatever its name, or none, and never for a name that another file may be given.
+bool names_descriptor(std::filesystem::path path);
+
+/// open_descriptor() for writing; of a path that names a descriptor of this process, that one once more: writes go on
+/// at its position. One of another process's is opened to append.
+descriptor open_to_write(const std::filesystem::path& path, int flags, const fault_seam& faults);
 
 /// Why a file could not be opened for reading, from errno, and what helps.
 std::string not_opened(int code);

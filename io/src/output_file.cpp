@@ -12,8 +12,8 @@
 namespace penstock::io {
 namespace {
 
-/// Links of the system's own ("/dev/stdout") name no path: the file is asked what it is.
-bool is_no_regular_file(const std::filesystem::path& path) {
+/// What is open stays what it is, also where it is a regular file: others write to it.
+bool takes_bytes_as_they_come(const std::filesystem::path& path) {
   std::error_code none;
   return std::filesystem::exists(path, none) && !std::filesystem::is_regular_file(path, none);
 }
@@ -22,9 +22,7 @@ bool is_no_regular_file(const std::filesystem::path& path) {
 class stream {
  public:
   stream(const std::filesystem::path& path, int flags, const fault_seam& faults)
-      : path_(path.native()),
-        faults_(faults),
-        fd_(open_descriptor(path.c_str(), O_WRONLY | O_NOCTTY | flags, 0666, faults)) {
+      : path_(path.native()), faults_(faults), fd_(open_to_write(path, O_NOCTTY | flags, faults)) {
     if (!fd_) partial_file::refuse(errno);
   }
   void append(std::string_view bytes) const {
@@ -57,7 +55,7 @@ struct output_file::impl {
   std::unique_ptr<stream> open{};  // what takes them; another program may be the one that writes
 
   impl(std::filesystem::path path, fault_seam faults)
-      : partial(std::move(path), std::move(faults)), takes_as_they_come(is_no_regular_file(partial.path())) {}
+      : partial(std::move(path), std::move(faults)), takes_as_they_come(takes_bytes_as_they_come(partial.path())) {}
 
   error_context context() const { return {.file = partial.path().string()}; }
 

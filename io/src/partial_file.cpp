@@ -43,6 +43,8 @@ void partial_file::refuse(int code) {
 // Created by the system, exclusively: libhdf5's own message would not say why a folder refuses, and another writer of
 // this process may be at work on the same file.
 void partial_file::create() {
+  if (names_descriptor(path_))
+    throw failure("it names what is open, and no file that can be put in its place; name another file", EEXIST);
   target_ = behind_links(path_);
   std::error_code none;  // what cannot be asked is no link, and no file
   if (fs::is_symlink(target_, none)) refuse(ELOOP);

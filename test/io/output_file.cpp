@@ -1,5 +1,6 @@
 #include <penstock/io/error.hpp>
 #include <penstock/io/output_file.hpp>
+#include <penstock/io/writer.hpp>
 
 #include <boost/test/unit_test.hpp>
 
@@ -93,6 +94,51 @@ BOOST_FIXTURE_TEST_CASE(a_pipe_gets_the_bytes_as_they_come, folder) {
   BOOST_TEST((got == text));
   BOOST_TEST(fs::is_fifo(pipe));
   BOOST_TEST(files() == 1u);
+}
+
+/// As a shell opens it for a program: "program --json /dev/stdout >> log.txt".
+BOOST_FIXTURE_TEST_CASE(what_a_path_names_as_open_is_written_to_and_not_replaced, folder) {
+  const fs::path log = path / "log.txt", link = path / "latest.json";
+  const auto put = [](int fd, const std::string& text) {
+    BOOST_TEST_REQUIRE(::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  };
+  for (const int how : {O_APPEND, O_TRUNC}) {
+    fs::remove_all(path);
+    fs::create_directories(path);
+    std::ofstream(log) << (how == O_APPEND ? "older\n" : "");
+    const int fd = ::open(log.c_str(), O_RDWR | how);
+    BOOST_TEST_REQUIRE(fd >= 0);
+    const std::string number = std::to_string(fd);
+    std::string expected = how == O_APPEND ? "older\n" : "";
+    for (const std::string& name : {"/proc/self/fd/" + number, "/dev/fd/" + number,
+                                    "/proc/" + std::to_string(::getpid()) + "/fd/" + number, link.string()}) {
+      fs::remove(link);
+      fs::create_symlink("/proc/self/fd/" + number, link);
+      BOOST_TEST_CONTEXT(name) {
+        put(fd, "before\n");
+        io::output_file to(name);
+        to.append("one ");
+        to.append("text\n");
+        to.commit();
+        put(fd, "between\n");
+        io::append_to_file(name, "line\n", io::durability::disk);
+        put(fd, "after\n");
+        expected += "before\none text\nbetween\nline\nafter\n";
+        BOOST_TEST(contents(log) == expected);
+        BOOST_CHECK_EXCEPTION(io::writer{name}, io::error, says(name, EEXIST));
+        BOOST_TEST(contents(log) == expected);
+        BOOST_TEST(files() == 2u);  // the link is one
+      }
+    }
+    fs::remove(link);
+    fs::remove(log);
+    io::write_file("/proc/self/fd/" + number, "last\n");
+    BOOST_TEST(files() == 0u);  // nor "log.txt (deleted)"
+    std::string end(5, ' ');
+    BOOST_TEST(::pread(fd, end.data(), end.size(), static_cast<off_t>(expected.size())) == 5);
+    BOOST_TEST(end == "last\n");
+    ::close(fd);
+  }
 }
 
 BOOST_FIXTURE_TEST_CASE(what_cannot_be_written_is_named_with_the_systems_cause, folder) {
