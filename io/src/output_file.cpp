@@ -15,7 +15,8 @@ namespace {
 /// What is open stays what it is, also where it is a regular file: others write to it.
 bool takes_bytes_as_they_come(const std::filesystem::path& path) {
   std::error_code none;
-  return std::filesystem::exists(path, none) && !std::filesystem::is_regular_file(path, none);
+  return (std::filesystem::exists(path, none) && !std::filesystem::is_regular_file(path, none)) ||
+         names_descriptor(path);
 }
 
 /// An open file that takes bytes at its end, or as they come.
@@ -30,7 +31,7 @@ class stream {
       const auto rest = bytes.substr(done);
       const auto put = past_signals({faults_, fault_site::write_file, path_, done, rest.size()},
                                     [&](std::size_t most) { return ::write(fd_.native(), rest.data(), most); });
-      if (put < 0) partial_file::refuse(errno);
+      if (put <= 0) partial_file::refuse(put < 0 ? errno : ENOSPC);
       done += static_cast<std::size_t>(put);
     }
   }

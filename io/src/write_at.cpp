@@ -4,6 +4,8 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+
 namespace penstock::io {
 
 int write_at(int fd, std::uint64_t offset, std::string_view bytes, const fault_seam& faults, std::string_view file) {
@@ -12,6 +14,7 @@ int write_at(int fd, std::uint64_t offset, std::string_view bytes, const fault_s
       return ::pwrite(fd, bytes.data(), most, static_cast<off_t>(offset));
     });
     if (put < 0) return errno;
+    if (put == 0) return ENOSPC;  // nothing was taken, and nothing said why: it would be asked without end
     bytes.remove_prefix(static_cast<std::size_t>(put));
     offset += static_cast<std::uint64_t>(put);
   }

@@ -6,6 +6,7 @@
 #include "interruptions.hpp"
 #include "nth_use.hpp"
 
+#include <penstock/io/error.hpp>
 #include <penstock/io/output_file.hpp>
 #include <penstock/io/row_reader.hpp>
 #include <penstock/io/seal.hpp>
@@ -76,10 +77,10 @@ void check_that_only_the_old_one_is_there(const output& to, const std::string& b
   BOOST_TEST(files_in(to.file.parent_path()) == files, "something is left beside it");
 }
 
-void try_seam(const output& to, const std::string& fault, penstock::fault_site site, int error) {
+void try_seam(const output& to, const std::string& fault, penstock::fault_site site, penstock::fault what) {
   const std::string before = contents(to.file);
   const std::size_t files = files_in(to.file.parent_path());
-  const auto faults = std::make_shared<nth_use>(site, penstock::fault{.error = error});
+  const auto faults = std::make_shared<nth_use>(site, what);
   try_positions({.stage = to.stage,
                  .fault = fault,
                  .run =
@@ -126,12 +127,12 @@ void try_all_sites(const output& to) {
                           penstock::fault_site::sync_file, penstock::fault_site::rename_file})
     try_hindrance(to, "EINTR", site, {.error = EINTR});
   try_hindrance(to, "a short write", penstock::fault_site::write_file, {.at_most = 3});
-  try_seam(to, "open: EACCES", penstock::fault_site::open_file, EACCES);
-  try_seam(to, "write: ENOSPC", penstock::fault_site::write_file, ENOSPC);
-  try_seam(to, "write: EIO", penstock::fault_site::write_file, EIO);
-  try_seam(to, "fsync: EIO", penstock::fault_site::sync_file, EIO);
-  try_seam(to, "fsync: ENOSPC", penstock::fault_site::sync_file, ENOSPC);
-  try_seam(to, "rename: EIO", penstock::fault_site::rename_file, EIO);
+  try_seam(to, "open: EACCES", penstock::fault_site::open_file, {.error = EACCES});
+  try_seam(to, "write: ENOSPC", penstock::fault_site::write_file, {.error = ENOSPC});
+  try_seam(to, "write: EIO", penstock::fault_site::write_file, {.error = EIO});
+  try_seam(to, "fsync: EIO", penstock::fault_site::sync_file, {.error = EIO});
+  try_seam(to, "fsync: ENOSPC", penstock::fault_site::sync_file, {.error = ENOSPC});
+  try_seam(to, "rename: EIO", penstock::fault_site::rename_file, {.error = EIO});
 }
 
 /// The system itself refuses more bytes, at many sizes: what fails is a write inside libhdf5.
@@ -220,8 +221,20 @@ BOOST_AUTO_TEST_CASE(small_outputs_that_cannot_be_written_leave_the_ones_before)
   BOOST_TEST_REQUIRE(to.is_whole());
   std::ofstream(file) << std::string(4000, 'o');  // longer, so that what is left of it would show
   try_all_sites(to);
+  try_seam(to, "write: nothing is taken", penstock::fault_site::write_file, {.at_most = 0});
   std::ofstream(file) << std::string(3000, 'o');
   try_full_disk(to);
+}
+
+/// It would be written again without end.
+BOOST_AUTO_TEST_CASE(a_line_of_which_the_system_takes_nothing_is_an_error) {
+  const scratch_folder folder;
+  const fs::path file = folder.path("log.jsonl");
+  const auto faults = std::make_shared<nth_use>(penstock::fault_site::write_file, penstock::fault{.at_most = 0});
+  faults->arm(0);
+  BOOST_CHECK_EXCEPTION(io::append_to_file(file, "text", io::durability::process, faults), io::error,
+                        [](const io::error& e) { return e.context().system == ENOSPC; });
+  BOOST_TEST(contents(file).empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_file_is_on_the_disk_before_it_has_its_name_and_its_name_when_the_call_returns) {
