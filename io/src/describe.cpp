@@ -3,6 +3,7 @@
 #include "box.hpp"
 #include "filters/filter_chain.hpp"
 #include "library_prefixes.hpp"
+#include "read_driver.hpp"
 
 #include <fmt/format.h>
 
@@ -43,7 +44,12 @@ void describe_layout(dataset_description& d, hid_t dataset, hid_t creation) {
     case H5D_VIRTUAL: d.info.layout = layout::virtual_dataset; break;
     default: throw failure("its layout cannot be understood", 0, library_messages());
   }
-  d.info.stored_bytes = H5Dget_storage_size(dataset);
+  take_driver_error();
+  d.info.stored_bytes = H5Dget_storage_size(dataset);  // 0 where it fails, too
+  if (const int system = d.info.stored_bytes == 0 ? take_driver_error() : 0; !is_absence(system)) {
+    const auto messages = library_messages();
+    throw failure(why_unread(system, messages), system, messages);
+  }
   if (d.info.layout == layout::contiguous) {
     d.external_files = static_cast<std::size_t>(std::max(0, H5Pget_external_count(creation)));
     // Where nothing is stored, HDF5 1.10 adds the user block to "no address".

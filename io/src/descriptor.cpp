@@ -1,5 +1,6 @@
 #include "descriptor.hpp"
 
+#include "failure.hpp"
 #include "system_call.hpp"
 
 #include <fcntl.h>
@@ -70,6 +71,24 @@ descriptor open_descriptor(const char* path, int flags, unsigned mode, const fau
                            std::string_view file) {
   return descriptor(past_signals({faults, fault_site::open_file, file.empty() ? path : file},
                                  [&](std::size_t) { return ::open(path, flags | O_CLOEXEC, mode); }));
+}
+
+std::size_t read_at(int fd, std::uint64_t offset, std::span<std::byte> out, const fault_seam& faults,
+                    std::string_view file) {
+  std::size_t done = 0;
+  while (done < out.size()) {
+    const auto rest = out.subspan(done);
+    const auto got =
+        past_signals({faults, fault_site::read_file, file, offset + done, rest.size()},
+                     [&](std::size_t n) { return ::pread(fd, rest.data(), n, static_cast<off_t>(offset + done)); });
+    if (got < 0) {
+      const int code = errno;
+      throw failure(fmt::format("reading the file failed: {}", std::generic_category().message(code)), code);
+    }
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
 }
 
 bool names_descriptor(fs::path path) { return !descriptor_behind(std::move(path)).empty(); }

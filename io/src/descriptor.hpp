@@ -3,7 +3,10 @@
 #include <penstock/fault.hpp>
 #include <penstock/handle.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -22,6 +25,11 @@ using descriptor = handle<descriptor_traits>;
 /// asked at open_file about `file`; an empty name: about the path.
 descriptor open_descriptor(const char* path, int flags, unsigned mode = 0, const fault_seam& faults = {},
                            std::string_view file = {});
+
+/// Fills `out` from `offset` of an open file on, past signals and whatever the pieces in which the system gives it: how
+/// much of it, less than all where the file ends. Throws failure. `faults` is asked at read_file about `file`.
+std::size_t read_at(int fd, std::uint64_t offset, std::span<std::byte> out, const fault_seam& faults,
+                    std::string_view file);
 
 /// A path, past symbolic links, to what the system lists as open ("/dev/stdout", "/proc/self/fd/1"): it stands for an
 /// open file, whatever its name, or none, and never for a name that another file may be given.

@@ -3,6 +3,7 @@
 #include "datasets_near.hpp"
 #include "describe.hpp"
 #include "open_hdf5.hpp"
+#include "read_driver.hpp"
 #include "source_files.hpp"
 #include "walk.hpp"
 
@@ -29,6 +30,7 @@ dataset_info unreadable_dataset(const std::string& path, const std::string& sent
 
 struct file::impl {
   std::filesystem::path path;
+  fault_seam faults{};
   file_id id;
 
   error_context context() const { return {.file = path.string(), .dataset = {}, .rows = {}, .hdf5 = {}, .system = 0}; }
@@ -38,8 +40,9 @@ struct file::impl {
     const open_dataset opened(id.native(), dataset);
     auto info = describe_dataset(opened).info;
     if (info.layout == layout::virtual_dataset) try {
-        info.missing_sources = absent_sources(opened.id.native());
+        info.missing_sources = absent_sources(opened.id.native(), faults);
       } catch (const failure& e) {
+        if (!is_absence(e.system)) throw;
         info.unreadable = e.what();
       }
     return info;
@@ -48,8 +51,9 @@ struct file::impl {
 
 file::file(const std::filesystem::path& path, fault_seam faults) : impl_(std::make_unique<impl>()) {
   impl_->path = path;
+  impl_->faults = faults;
   with_context(impl_->context(), [&] {
-    probe(path, faults);
+    probe(path, faults, faults);
     impl_->id = open_hdf5(path, faults);
   });
 }
@@ -80,17 +84,22 @@ dataset_info file::describe(std::string_view path) const {
   try {
     return impl_->describe(name);
   } catch (const failure& e) {
-    throw error(e.what() + datasets_near(impl_->id.native(), name),
+    const auto near = is_absence(e.system) ? datasets_near(impl_->id.native(), name) : std::string();
+    throw error(e.what() + near,
                 {.file = impl_->path.string(), .dataset = name, .rows = {}, .hdf5 = e.hdf5, .system = e.system});
   }
 }
 
 bool file::contains(std::string_view path) const {
   const library_guard guard;
+  take_driver_error();
   const object_id object(H5Oopen(impl_->id.native(), absolute(path).c_str(), H5P_DEFAULT));
-  const bool found = object && H5Iget_type(object.native()) == H5I_DATASET;
-  H5Eclear2(H5E_DEFAULT);
-  return found;
+  const auto messages = library_messages();
+  if (const int system = object ? 0 : take_driver_error(); !is_absence(system))
+    throw error(
+        why_unread(system, messages),
+        {.file = impl_->path.string(), .dataset = absolute(path), .rows = {}, .hdf5 = messages, .system = system});
+  return object && H5Iget_type(object.native()) == H5I_DATASET;
 }
 
 }  // namespace penstock::io

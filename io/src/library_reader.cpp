@@ -97,7 +97,7 @@ std::shared_ptr<library_dataset> library_reader::open() const {
     throw failure("it was opened before this process was forked, and libhdf5 cannot follow; open it after the fork");
   return world_.library.acquire(number_, [this] {
     const auto& known = world_.files[file_];
-    if (probe(known.path, world_.faults) != known.identity)
+    if (probe(known.path, world_.faults, world_.faults) != known.identity)
       throw failure("it was changed or replaced while it was being read; open it anew", ESTALE);
     ask_for_memory(world_.faults, memory_items::library, cache_bytes_);
     const library_guard guard;

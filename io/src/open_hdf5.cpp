@@ -38,9 +38,10 @@ file_id open_hdf5(const std::filesystem::path& path, const fault_seam& faults) {
   if (!file) {
     const int system = take_driver_error();
     const std::string messages = library_messages();
-    // Of reads that fail, libhdf5 says what it was about to read.
-    const bool told = system == 0 || system == EIO;
-    throw failure(told ? explain(messages) : not_opened(system), system, messages);
+    throw failure(system == 0     ? explain(messages)
+                  : system == EIO ? why_unread(system, messages)  // it opened
+                                  : not_opened(system),
+                  system, messages);
   }
   return file;
 }

@@ -24,7 +24,7 @@ file_id open_hdf5(const std::filesystem::path& path, const fault_seam& faults = 
 file_identity identify(const std::filesystem::path& path);
 
 /// Looks at the file without libhdf5: throws failure where it is missing, not readable, no regular file, or not HDF5.
-/// `faults` is asked at open_file.
-file_identity probe(const std::filesystem::path& path, const fault_seam& faults = {});
+/// `opening` is asked at open_file, `reading` at read_file.
+file_identity probe(const std::filesystem::path& path, const fault_seam& opening = {}, const fault_seam& reading = {});
 
 }  // namespace penstock::io

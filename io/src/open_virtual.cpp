@@ -20,7 +20,7 @@ class source_opener {
         owner_{file.number, file.number, file.id},
         description_(d),
         depth_(depth),
-        files_(world.files[file.number].path) {}
+        files_(world.files[file.number].path, world.faults) {}
 
   /// Null where the source is absent. Throws failure where libhdf5 must read the virtual dataset.
   std::unique_ptr<dataset_reader> open(virtual_mapping& m, dataset_info& info) {

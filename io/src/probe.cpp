@@ -5,10 +5,9 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <array>
 #include <cerrno>
-#include <cstring>
+#include <span>
 #include <string_view>
 
 namespace penstock::io {
@@ -35,10 +34,9 @@ constexpr std::array<known_format, 13> formats{{
     {"version https://git-lfs", "a Git LFS pointer; fetch the file itself with git lfs pull"},
 }};
 
-[[noreturn]] void refuse_format(int fd, std::uint64_t bytes) {
+[[noreturn]] void refuse_format(int fd, std::uint64_t bytes, const fault_seam& faults, std::string_view file) {
   std::array<char, 32> head{};
-  const auto n = ::pread(fd, head.data(), head.size(), 0);
-  const std::string_view start(head.data(), n > 0 ? static_cast<std::size_t>(n) : 0);
+  const std::string_view start(head.data(), read_at(fd, 0, std::as_writable_bytes(std::span(head)), faults, file));
   for (const auto& known : formats)
     if (start.starts_with(known.magic)) throw failure(fmt::format("it is no HDF5 file, but {}", known.name));
   if (bytes == 0) throw failure("it is empty, no HDF5 file; write it again");
@@ -64,18 +62,20 @@ descriptor open_regular(const std::filesystem::path& path, const fault_seam& fau
 
 file_identity identify(const std::filesystem::path& path) { return identity_of(open_regular(path).native()); }
 
-file_identity probe(const std::filesystem::path& path, const fault_seam& faults) {
-  const auto fd = open_regular(path, faults);
+file_identity probe(const std::filesystem::path& path, const fault_seam& opening, const fault_seam& reading) {
+  const auto fd = open_regular(path, opening);
   const auto identity = identity_of(fd.native());
   const auto bytes = identity.bytes;
   constexpr std::string_view signature("\x89HDF\r\n\x1a\n", 8);
   // The signature lies at 0, or after a user block of 512 bytes times a power of two (format specification, II.A).
   for (std::uint64_t at = 0; at + signature.size() <= bytes; at = at == 0 ? 512 : at * 2) {
     std::array<char, 8> found{};
-    if (::pread(fd.native(), found.data(), found.size(), static_cast<off_t>(at)) != 8) break;
+    const auto got = read_at(fd.native(), at, std::as_writable_bytes(std::span(found)), reading, path.native());
+    if (got < found.size())
+      throw failure("it is truncated: it became shorter while it was looked at; copy or write it again");
     if (std::string_view(found.data(), found.size()) == signature) return identity;
   }
-  refuse_format(fd.native(), bytes);
+  refuse_format(fd.native(), bytes, reading, path.native());
 }
 
 }  // namespace penstock::io

@@ -47,6 +47,11 @@ int& driver_error() noexcept {
   return code;
 }
 
+/// The first that is none of absence stays: libhdf5 tries other names after a file that does not open.
+void note_error(int code) noexcept {
+  if (is_absence(driver_error())) driver_error() = code;
+}
+
 noting_file& of(H5FD_t* file) { return driver_file_of<noting_file>(file); }
 
 noting_file& behind(void* handle) { return *static_cast<file_handle*>(handle)->file; }
@@ -59,7 +64,7 @@ H5FD_t* open_file(const char* name, unsigned flags, hid_t access, haddr_t) {
     file->faults = *info->faults;
   }
   if (!file->open(name, O_RDONLY | O_NONBLOCK)) {  // it may have become a pipe
-    driver_error() = errno;
+    note_error(errno);
     return nullptr;
   }
   file->handle = {file->fd.native(), file.get()};
@@ -79,7 +84,7 @@ herr_t read_file(H5FD_t* file, H5FD_mem_t kind, hid_t, haddr_t address, std::siz
   }
   if (kind == H5FD_MEM_DRAW) raw_reads().fetch_add(1, std::memory_order_relaxed);
   const herr_t done = read_driver_file(self, address, bytes, buffer, past_end_of(kind));
-  if (done < 0) driver_error() = errno;
+  if (done < 0) note_error(errno);
   if (done >= 0 && self.faults)
     self.faults->after_read(self.asked_about, address, {static_cast<std::byte*>(buffer), bytes});
   return done;
@@ -122,9 +127,28 @@ property_id read_only_access(const fault_seam& faults) {
 
 int take_driver_error() noexcept { return std::exchange(driver_error(), 0); }
 
+bool is_absence(int system) noexcept {
+  switch (system) {
+    case 0:
+    case ENOENT:
+    case ENOTDIR:
+    case EISDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case EACCES:
+    case EPERM: return true;
+    default: return false;
+  }
+}
+
+std::string why_unread(int system, const std::string& messages) {
+  return fmt::format("reading the file failed: {} (libhdf5: {})", std::strerror(system),
+                     messages.substr(messages.rfind('\n') + 1));
+}
+
 void refuse_unopened_sources() {
   const int system = take_driver_error();
-  if (system == EMFILE || system == ENFILE || system == ENOMEM)
+  if (!is_absence(system))
     throw failure(fmt::format("libhdf5 cannot open a file of its sources: {}", std::strerror(system)), system);
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace penstock::io {
 
@@ -24,12 +25,19 @@ property_id read_only_access(const fault_seam& faults = {});
 /// noted_reads not counted. Thread-safe.
 std::uint64_t raw_reads_by_library() noexcept;
 
-/// The errno of this thread's last read through the driver that failed (0: past the file's end), or of its last file
-/// that did not open; 0 after that.
+/// The errno of a read through the driver that failed (0: past the file's end), or of a file that did not open, on this
+/// thread since this was asked: the first that is none of absence, or else the last. 0 after that.
 int take_driver_error() noexcept;
 
-/// After a read that libhdf5 calls a success: throws failure where a file did not open since take_driver_error() for
-/// want of descriptors or memory. Of virtual datasets libhdf5 gives fill values for such sources.
+/// Whether an errno of opening says that there is no such file to be read: 0, it is no HDF5 file, or the name leads to
+/// none, to a folder, or to what may not be read. All else (EIO, EMFILE, ESTALE) says nothing of what is there.
+bool is_absence(int system) noexcept;
+
+/// That a read of the system failed, and what libhdf5 was about to do, in a sentence.
+std::string why_unread(int system, const std::string& messages);
+
+/// After a read that libhdf5 calls a success: throws failure where since take_driver_error() a file did not open, or
+/// was not read, for another reason than is_absence(). Of virtual datasets libhdf5 gives fill values for such sources.
 void refuse_unopened_sources();
 
 /// Notes where libhdf5 reads raw data of a file that was opened with read_only_access, and skips the transfer: then

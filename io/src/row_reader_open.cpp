@@ -1,6 +1,7 @@
 // Opening the datasets of a field.
 #include "datasets_near.hpp"
 #include "label_reader.hpp"
+#include "read_driver.hpp"
 #include "row_reader_impl.hpp"
 #include "source_files.hpp"
 
@@ -18,6 +19,7 @@ open_dataset open_named(hid_t file, const std::string& path) {
   try {
     return open_dataset(file, path);
   } catch (const failure& e) {
+    if (!is_absence(e.system)) throw;
     throw failure(e.what() + datasets_near(file, path), e.system, e.hdf5);
   }
 }
@@ -85,11 +87,13 @@ void row_reader::impl::add(location where) {
   const auto file = file_of(world, dataset, {current.number, current.number, current.file.native()}, current.linked);
   // Where libhdf5 reads a virtual dataset, it gives fill values for sources that it does not find, and says nothing.
   const bool is_virtual = s.info.layout == layout::virtual_dataset;
-  if (is_virtual && d->info.access != access::direct) s.info.missing_sources = absent_sources(dataset.id.native());
+  if (is_virtual && d->info.access != access::direct)
+    s.info.missing_sources = absent_sources(dataset.id.native(), world.faults);
   o.reader = open_reader(world, file, dataset, d, s.info);
-  if (is_virtual && d->info.access != s.info.access) s.info.missing_sources = absent_sources(dataset.id.native());
+  if (is_virtual && d->info.access != s.info.access)
+    s.info.missing_sources = absent_sources(dataset.id.native(), world.faults);
   decoded_rows = std::max(decoded_rows, is_virtual && s.info.access == access::locked
-                                            ? decoded_rows_of_sources(dataset.id.native(), row_axis)
+                                            ? decoded_rows_of_sources(dataset.id.native(), row_axis, world.faults)
                                             : o.reader->decoded_rows(row_axis));
   tell_caching(s.info, file.number);
   if (!allow_missing_sources && !s.info.missing_sources.empty())

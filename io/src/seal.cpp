@@ -9,14 +9,11 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
 #include <span>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 namespace penstock::io {
@@ -32,25 +29,24 @@ std::uint64_t size_of_file(int file) {
   return static_cast<std::uint64_t>(status.st_size);
 }
 
-/// Fills `out` from `offset` on; false at the file's end.
-bool read_all(int file, std::uint64_t offset, std::span<std::byte> out) {
-  while (!out.empty()) {
-    const auto got = ::pread(file, out.data(), out.size(), static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw failure(fmt::format("it cannot be read: {}", std::generic_category().message(errno)), errno);
-    if (got == 0) return false;
-    out = out.subspan(static_cast<std::size_t>(got));
-    offset += static_cast<std::uint64_t>(got);
-  }
-  return true;
-}
+/// An open file, and what the seam is told of it.
+struct seen_file {
+  int fd;
+  const fault_seam& faults;
+  std::string_view name;
 
-std::string seal_of_first(int file, std::uint64_t bytes) {
+  /// Fills `out` from `offset` on; false at the file's end.
+  bool read_all(std::uint64_t offset, std::span<std::byte> out) const {
+    return read_at(fd, offset, out, faults, name) == out.size();
+  }
+};
+
+std::string seal_of_first(const seen_file& file, std::uint64_t bytes) {
   std::vector<std::byte> piece(std::min<std::uint64_t>(bytes, std::uint64_t{1} << 20));
   checksum sum;
   for (std::uint64_t offset = 0; offset < bytes; offset += piece.size()) {
     piece.resize(std::min<std::uint64_t>(piece.size(), bytes - offset));
-    if (!read_all(file, offset, piece)) throw failure("it became shorter while it was read");
+    if (!file.read_all(offset, piece)) throw failure("it became shorter while it was read");
     sum.add(piece);
   }
   return fmt::format("{}{:016x}\n", opening, sum.value());
@@ -58,19 +54,22 @@ std::string seal_of_first(int file, std::uint64_t bytes) {
 
 }  // namespace
 
-std::string seal_of(int file) { return seal_of_first(file, size_of_file(file)); }
+std::string seal_of(int file, const fault_seam& faults, std::string_view name) {
+  return seal_of_first({file, faults, name}, size_of_file(file));
+}
 
-bool check_seal(const std::filesystem::path& path) {
+bool check_seal(const std::filesystem::path& path, const fault_seam& faults) {
   return with_context({.file = path.string()}, [&] {
     // What is no file, or cannot be opened, is for who opens it next to tell.
-    const descriptor opened = open_descriptor(path.c_str(), O_RDONLY | O_NONBLOCK);
+    const descriptor opened = open_descriptor(path.c_str(), O_RDONLY | O_NONBLOCK, 0, faults);
     if (!opened) return false;
+    const seen_file file{opened.native(), faults, path.native()};
     const std::uint64_t bytes = size_of_file(opened.native());
     if (bytes < seal_bytes) return false;
     std::string found(seal_bytes, '\0');
-    const bool there = read_all(opened.native(), bytes - seal_bytes, std::as_writable_bytes(std::span(found)));
+    const bool there = file.read_all(bytes - seal_bytes, std::as_writable_bytes(std::span(found)));
     if (!there || !found.starts_with(opening) || found.back() != '\n') return false;
-    const std::string expected = seal_of_first(opened.native(), bytes - seal_bytes);
+    const std::string expected = seal_of_first(file, bytes - seal_bytes);
     if (found == expected) return true;
     throw failure(
         fmt::format("it is damaged, or was changed: the checksum of its bytes is {}, and was {} when it was "

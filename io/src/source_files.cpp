@@ -4,12 +4,12 @@
 #include "external_bytes.hpp"
 #include "library_prefixes.hpp"
 #include "open_hdf5.hpp"
+#include "read_driver.hpp"
 #include "virtual_mapping.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <map>
 #include <set>
 #include <tuple>
@@ -44,19 +44,22 @@ void refuse_special_file(const std::filesystem::path& path) {
                     path.string()));
 }
 
-/// Closed where it does not open.
-file_id open_if_possible(const std::filesystem::path& path, file_identity& identity) {
+/// Closed where there is none.
+file_id open_if_possible(const std::filesystem::path& path, file_identity& identity, const fault_seam& faults) {
   try {
-    identity = probe(path);
-    return open_hdf5(path);
+    identity = probe(path, faults, faults);
+    return open_hdf5(path, faults);
   } catch (const failure& e) {
-    if (e.system == EMFILE || e.system == ENFILE || e.system == ENOMEM) throw;
+    if (!is_absence(e.system))
+      throw failure(fmt::format("the file {} of one of its sources: {}", path.string(), e.what()), e.system, e.hdf5);
     return {};
   }
 }
 
 class survey {
  public:
+  explicit survey(const fault_seam& faults) : faults_(faults) {}
+
   std::vector<std::string> absent;
 
   void visit(hid_t dataset, std::size_t depth) {
@@ -71,7 +74,7 @@ class survey {
       refuse_special_files(creation.native(), static_cast<std::size_t>(files), owner);
     if (H5Pget_layout(creation.native()) != H5D_VIRTUAL) return;
     const file_id own(checked(H5Iget_file_id(dataset), "its file cannot be found"));
-    source_finder files(owner);
+    source_finder files(owner, faults_);
     for (const auto& written : written_sources(creation.native())) {
       if (written.is_numbered()) {
         for (std::uint64_t number = 0; visit_source(written.at(number), files, {owner, {}, own.native()}, depth);)
@@ -96,19 +99,22 @@ class survey {
     return true;
   }
 
+  fault_seam faults_;
   std::set<std::pair<std::string, std::string>> done_;
 };
 
 /// Looks at the sources of a virtual dataset, those that are virtual themselves once for each of their axes.
 class chunk_survey {
  public:
+  explicit chunk_survey(const fault_seam& faults) : faults_(faults) {}
+
   std::uint64_t rows_of(hid_t dataset, std::size_t row_axis, std::size_t depth) {
     const property_id creation(checked(H5Dget_create_plist(dataset), "its properties cannot be read"));
     auto mappings = read_virtual_mappings(creation.native());
     if (!mappings || depth > deepest) return 0;
     const auto owner = file_name_of(dataset);
     const file_id own(checked(H5Iget_file_id(dataset), "its file cannot be found"));
-    source_finder files(owner);
+    source_finder files(owner, faults_);
     std::uint64_t rows = 0;
     for (auto& m : *mappings) {
       const auto found = m.file == "." ? source_finder::source{owner, {}, own.native()} : files.find(m.file);
@@ -126,7 +132,8 @@ class chunk_survey {
       open_dataset source(from.file, m.dataset);
       d = describe_dataset(source);
       dataset = std::move(source.id);
-    } catch (const failure&) {  // it is absent, or damaged: reading tells
+    } catch (const failure& e) {  // it is absent, or damaged: reading tells
+      if (!is_absence(e.system)) throw;
       return 0;
     }
     if (d.null || !m.resolve(d.info.shape)) return 0;
@@ -137,6 +144,7 @@ class chunk_survey {
     return m.shown_rows(known->second, row_axis);
   }
 
+  fault_seam faults_;
   std::map<std::tuple<std::string, std::string, std::size_t>, std::uint64_t> known_;
 };
 
@@ -158,7 +166,7 @@ std::optional<source_finder::source> source_finder::find(const std::string& writ
   for (const auto& path : candidates(written, owner_)) {
     refuse_special_file(path);
     file_identity identity;
-    if (file_id file = open_if_possible(path, identity)) {
+    if (file_id file = open_if_possible(path, identity, faults_)) {
       file_ = std::move(file);
       found_ = source{path, identity, file_.native()};
       break;
@@ -168,22 +176,25 @@ std::optional<source_finder::source> source_finder::find(const std::string& writ
   return found_;
 }
 
-std::vector<std::string> absent_sources(hid_t dataset) {
+std::vector<std::string> absent_sources(hid_t dataset, const fault_seam& faults) {
   const library_guard guard;
-  survey all;
+  survey all(faults);
   all.visit(dataset, 0);
   return std::move(all.absent);
 }
 
-std::uint64_t decoded_rows_of_sources(hid_t dataset, std::size_t row_axis) {
+std::uint64_t decoded_rows_of_sources(hid_t dataset, std::size_t row_axis, const fault_seam& faults) {
   const library_guard guard;
-  return chunk_survey().rows_of(dataset, row_axis, 0);
+  return chunk_survey(faults).rows_of(dataset, row_axis, 0);
 }
 
 bool is_dataset(hid_t file, const std::string& name) {
   const library_guard guard;
+  take_driver_error();
   const dataset_id dataset(H5Dopen2(file, name.c_str(), H5P_DEFAULT));
-  H5Eclear2(H5E_DEFAULT);
+  const auto messages = library_messages();
+  if (const int system = dataset ? 0 : take_driver_error(); !is_absence(system))
+    throw failure(why_unread(system, messages), system, messages);
   return static_cast<bool>(dataset);
 }
 

@@ -24,31 +24,36 @@ class source_finder {
     hid_t file = -1;  ///< open until another one is found
   };
 
-  explicit source_finder(std::filesystem::path owner) : owner_(std::move(owner)) {}
+  /// `faults` is asked at open_file, and at read_file as long as a file is open.
+  explicit source_finder(std::filesystem::path owner, fault_seam faults = {})
+      : owner_(std::move(owner)), faults_(std::move(faults)) {}
 
   /// The file that is written so. Nothing where libhdf5 finds none, and gives fill values without a word: there is no
-  /// such file, or it does not open. Throws failure where the system is out of files or memory, and unreadable where it
-  /// is neither a file nor a folder.
+  /// such file, it may not be read, or it is no HDF5 file. Throws failure where the system fails otherwise, as at a
+  /// file that is there (EIO), or for want of descriptors or memory, and unreadable where it is neither a file nor a
+  /// folder.
   std::optional<source> find(const std::string& written);
 
  private:
   std::filesystem::path owner_;
+  fault_seam faults_;
   std::string last_;
   file_id file_;
   std::optional<source> found_;
 };
 
 /// FILE:DATASET of the sources of a virtual dataset that are not there: neither its own, nor those of sources that are
-/// virtual themselves; those that %b numbers are as many as there are. Throws failure where those have no end: libhdf5
-/// would crash; and unreadable where what libhdf5 would open for one of them, the file or an external file of its
-/// dataset, is there and no regular file: it may be a pipe, for whose writer libhdf5 would wait without end.
-std::vector<std::string> absent_sources(hid_t dataset);
+/// virtual themselves; those that %b numbers are as many as there are. Throws failure as source_finder does, and where
+/// those have no end: libhdf5 would crash; and unreadable where what libhdf5 would open for one of them, the file or an
+/// external file of its dataset, is there and no regular file: it may be a pipe, for whose writer libhdf5 would wait
+/// without end.
+std::vector<std::string> absent_sources(hid_t dataset, const fault_seam& faults = {});
 
 /// row_reader::decoded_rows of a virtual dataset, by what the files of its sources say: for one that libhdf5 reads. 0
 /// where its mappings are not fixed boxes. Throws failure as source_finder does.
-std::uint64_t decoded_rows_of_sources(hid_t dataset, std::size_t row_axis);
+std::uint64_t decoded_rows_of_sources(hid_t dataset, std::size_t row_axis, const fault_seam& faults = {});
 
-/// Whether `name` leads to a dataset that opens.
+/// Whether `name` leads to a dataset that opens. Throws failure where the system does not let it be read.
 bool is_dataset(hid_t file, const std::string& name);
 
 }  // namespace penstock::io

@@ -99,7 +99,7 @@ void writer::impl::commit(bool sealed) {
     checked(H5Fclose(file.release()), "it cannot be closed; check the free space");
     check_writes();
   }
-  if (sealed) partial.append(seal_of(partial.native()));
+  if (sealed) partial.append(seal_of(partial.native(), partial.faults(), partial.path().native()));
   partial.publish();
 }
 

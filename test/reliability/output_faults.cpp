@@ -237,6 +237,55 @@ BOOST_AUTO_TEST_CASE(a_line_of_which_the_system_takes_nothing_is_an_error) {
   BOOST_TEST(contents(file).empty());
 }
 
+/// What is sealed is read once more: the checksum is that of what lies in the file.
+BOOST_AUTO_TEST_CASE(a_seal_of_what_cannot_be_read_is_an_error_and_signals_change_none) {
+  using penstock::fault_site;
+  const scratch_folder folder;
+  const fs::path file = folder.path("sealed.h5");
+  const auto write = [&](const penstock::fault_seam& faults) {
+    io::writer to(file, faults);
+    to.create("/x", penstock::type::int8, {3});
+    to.commit_sealed();
+  };
+  write(nullptr);
+  const std::string before = contents(file);
+  const auto faults = std::make_shared<nth_use>(fault_site::read_file, penstock::fault{.error = EIO});
+  const auto is_told = [](const outcome& how) {
+    return how.name == "io::error" && how.says("sealed.h5") && how.says("Input/output error");
+  };
+  const auto try_reads = [&](const char* stage, const std::function<void()>& work) {
+    try_positions({.stage = stage,
+                   .fault = "EIO",
+                   .run =
+                       [&](std::int64_t n) {
+                         faults->arm(n);
+                         const outcome how = outcome_of([&] {
+                           work();
+                           return "right";
+                         });
+                         faults->disarm();
+                         BOOST_TEST((contents(file) == before));
+                         BOOST_TEST(files_in(file.parent_path()) == 1u);
+                         return how;
+                       },
+                   .happened = [&] { return faults->happened(); },
+                   .since = [&] { return faults->since(); },
+                   .expected = is_told});
+  };
+  try_reads("seal", [&] { write(faults); });
+  try_reads("check a seal", [&] { io::check_seal(file, faults); });
+  const auto seals = [&](const penstock::fault_seam& some) {
+    write(some);
+    return contents(file) == before;
+  };
+  const auto checks = [&](const penstock::fault_seam& some) { return io::check_seal(file, some); };
+  check_that_interrupted_calls_are_made_again("seal", fault_site::read_file, seals);
+  check_that_interrupted_calls_are_made_again("check a seal: open", fault_site::open_file, checks);
+  check_that_interrupted_calls_are_made_again("check a seal: read", fault_site::read_file, checks);
+  check_that_short_calls_are_gone_on_with("seal", fault_site::read_file, 7, seals);
+  check_that_short_calls_are_gone_on_with("check a seal", fault_site::read_file, 7, checks);
+}
+
 BOOST_AUTO_TEST_CASE(a_file_is_on_the_disk_before_it_has_its_name_and_its_name_when_the_call_returns) {
   using penstock::fault_site;
   struct all_sites final : penstock::fault_injector {

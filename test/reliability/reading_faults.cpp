@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <vector>
 
 namespace io = penstock::io;
@@ -72,6 +73,38 @@ std::string read_all(
                 std::as_writable_bytes(std::span(found)).subspan(first * columns * 4, count * columns * 4));
   }
   return found == values() ? "right rows" : "wrong rows, unnoticed";
+}
+
+/// A name for a file, which is gone with the object.
+struct named_file {
+  fs::path path;
+
+  explicit named_file(const char* name)
+      : path(fs::temp_directory_path() / ("penstock-" + std::to_string(::getpid()) + "-" + name)) {}
+  ~named_file() { fs::remove(path); }
+  named_file(const named_file&) = delete;
+  named_file& operator=(const named_file&) = delete;
+};
+
+/// A dataset /v that shows all of /x of the source, and 5 where that is missing.
+void write_virtual(const fs::path& path, const fs::path& source) {
+  const hsize_t shape[] = {rows, columns};
+  const float fill = 5;
+  const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const hid_t space = H5Screate_simple(2, shape, nullptr), options = H5Pcreate(H5P_DATASET_CREATE);
+  H5Pset_fill_value(options, H5T_NATIVE_FLOAT, &fill);
+  H5Pset_virtual(options, space, source.c_str(), "/x", space);
+  H5Dclose(H5Dcreate2(file, "/v", H5T_IEEE_F32LE, space, H5P_DEFAULT, options, H5P_DEFAULT));
+  H5Pclose(options), H5Sclose(space);
+  BOOST_REQUIRE(H5Fclose(file) >= 0);
+}
+
+/// That the system failed, and where: nothing else is made of it.
+std::function<bool(const outcome&)> names_the_cause(const char* file) {
+  return [file](const outcome& how) {
+    return how.name == "io::error" && how.says(file) && how.says("Input/output error") && !how.says("no HDF5 file") &&
+           !how.says("no such");
+  };
 }
 
 void try_damage(stored_as how, const std::string& fault, nth_use::damage change,
@@ -223,34 +256,147 @@ BOOST_AUTO_TEST_CASE(calls_that_signals_interrupt_are_made_again_and_short_reads
   check_that_short_calls_are_gone_on_with("metadata", penstock::fault_site::read_file, 7, describes);
 }
 
-BOOST_AUTO_TEST_CASE(metadata_that_cannot_be_read_is_an_error_that_names_the_file) {
-  const damaged_file file(stored_as::gzip);
+/// What is no HDF5 file is said only of a file that was read.
+BOOST_AUTO_TEST_CASE(a_file_whose_format_cannot_be_read_is_not_taken_for_another) {
+  const named_file file("archive.h5");
+  const std::string zip = std::string("PK\x03\x04", 4) + std::string(2000, 'z');
+  std::ofstream(file.path, std::ios::binary) << zip;
   const auto faults = std::make_shared<nth_use>(penstock::fault_site::read_file, penstock::fault{.error = EIO});
-  try_positions({.stage = "open: metadata",
+  std::int64_t reads = 0;
+  try_positions({.stage = "open: format",
                  .fault = "EIO",
                  .run =
                      [&](std::int64_t n) {
                        faults->arm(n);
+                       reads = n;
                        const outcome how = outcome_of([&] {
                          const io::file opened(file.path, faults);
-                         const auto found = opened.describe("/x");
-                         return found.shape == std::vector<std::uint64_t>{rows, columns} ? "right shape" : "wrong";
+                         return "opened";
                        });
                        faults->disarm();
-                       return how;
+                       if (faults->happened()) return how;
+                       BOOST_TEST(how.says("a zip archive"), how.sentence);
+                       return outcome{"told what it is", {}};
                      },
                  .happened = [&] { return faults->happened(); },
                  .since = [&] { return faults->since(); },
-                 // One read only adds up what is stored: a figure for people, and 0 where it is not known.
-                 .expected =
-                     [](const outcome& how) {
-                       return how.name == "right shape" || (how.name == "io::error" && how.says("penstock-damaged"));
-                     },
-                 .afterwards =
-                     [&] {
-                       const io::row_reader reader({{file.path, "/x"}});
-                       BOOST_TEST(read_all(reader) == "right rows");
-                     }});
+                 .expected = names_the_cause("archive.h5")});
+  BOOST_TEST(reads == 4);  // the signature at bytes 0, 512 and 1024, and the start
+  check_that_interrupted_calls_are_made_again("format", penstock::fault_site::read_file,
+                                              [&](penstock::fault_seam some) {
+                                                return outcome_of([&] {
+                                                         const io::file opened(file.path, std::move(some));
+                                                         return "opened";
+                                                       })
+                                                    .says("a zip archive");
+                                              });
+}
+
+/// Where a source is there, and cannot be read, fill values would stand for its rows.
+BOOST_AUTO_TEST_CASE(a_source_of_a_virtual_dataset_that_cannot_be_read_is_not_missing) {
+  const damaged_file source(stored_as::gzip);
+  const named_file file("virtual.h5");
+  write_virtual(file.path, source.path);
+  const auto reads = [&](penstock::fault_seam faults) -> std::string {
+    const io::row_reader reader({{file.path, "/v"}}, {.allow_missing_sources = true, .faults = std::move(faults)});
+    return read_all(reader);
+  };
+  const auto describes = [&](penstock::fault_seam faults) -> std::string {
+    const io::file opened(file.path, std::move(faults));
+    return opened.contains("/v") && opened.describe("/v").missing_sources.empty() ? "described" : "missing";
+  };
+  BOOST_TEST_REQUIRE(reads(nullptr) == "right rows");
+  BOOST_TEST_REQUIRE(describes(nullptr) == "described");
+  const auto named = names_the_cause("virtual.h5");
+  const auto fails = [&](const char* stage, const auto& work, penstock::fault_site site, int code,
+                         std::vector<std::string> names, std::function<bool(const outcome&)> expected) {
+    const auto faults = std::make_shared<nth_use>(site, penstock::fault{.error = code}, std::move(names));
+    try_positions({.stage = stage,
+                   .fault = code == EIO ? "EIO" : "EINTR",
+                   .run =
+                       [&](std::int64_t n) {
+                         faults->arm(n);
+                         const outcome how = outcome_of([&] { return work(faults); });
+                         faults->disarm();
+                         BOOST_TEST((n > 0 || faults->happened()));
+                         return how;
+                       },
+                   .happened = [&] { return faults->happened(); },
+                   .since = [&] { return faults->since(); },
+                   .expected = std::move(expected)});
+  };
+  const std::vector<std::string> sources{source.path.string()};
+  for (const auto site : {penstock::fault_site::open_file, penstock::fault_site::read_file}) {
+    const char* const opening = site == penstock::fault_site::open_file ? "a source: open" : "a source: read";
+    // What libhdf5 then reads in Penstock's place is right.
+    const auto told = [&](const outcome& how) { return how.name == "right rows" || named(how); };
+    fails(opening, reads, site, EIO, sources, told);
+    fails(opening, reads, site, EINTR, sources, [](const outcome& how) { return how.name == "right rows"; });
+    fails(opening, describes, site, EIO, sources, named);
+    fails(opening, describes, site, EINTR, sources, [](const outcome& how) { return how.name == "described"; });
+  }
+  fails("a virtual dataset: read", describes, penstock::fault_site::read_file, EIO, {}, named);
+  fails("a virtual dataset: read", describes, penstock::fault_site::read_file, EINTR, {},
+        [](const outcome& how) { return how.name == "described"; });
+}
+
+/// A group on the way to a dataset is read when it is looked for.
+BOOST_AUTO_TEST_CASE(a_dataset_whose_groups_cannot_be_read_is_not_missing) {
+  const named_file file("groups.h5");
+  {
+    io::writer to(file.path);
+    for (const char* const name : {"/a/b/c[d]", "/a/b/e", "/f/g"}) to.create(name, penstock::type::int32, {5});
+    to.commit();
+  }
+  for (const char* const name : {"/a/b/c[d]", "/a/b/e", "/f/g"}) {
+    const auto faults = std::make_shared<nth_use>(penstock::fault_site::read_file, penstock::fault{.error = EIO});
+    try_positions({.stage = "open: groups",
+                   .fault = "EIO",
+                   .run =
+                       [&](std::int64_t n) {
+                         std::optional<io::file> opened;
+                         faults->arm(n);
+                         const outcome how = outcome_of([&] {
+                           opened.emplace(file.path, faults);
+                           if (!opened->contains(name)) return "missing";
+                           return opened->describe(name).shape.size() == 1 ? "described" : "wrong";
+                         });
+                         faults->disarm();
+                         if (opened) BOOST_TEST(opened->contains(name));  // a failure is not kept
+                         return how;
+                       },
+                   .happened = [&] { return faults->happened(); },
+                   .since = [&] { return faults->since(); },
+                   .expected = names_the_cause("groups.h5")});
+  }
+}
+
+BOOST_AUTO_TEST_CASE(metadata_that_cannot_be_read_is_an_error_that_names_the_file) {
+  const damaged_file file(stored_as::gzip);
+  const auto faults = std::make_shared<nth_use>(penstock::fault_site::read_file, penstock::fault{.error = EIO});
+  try_positions(
+      {.stage = "open: metadata",
+       .fault = "EIO",
+       .run =
+           [&](std::int64_t n) {
+             faults->arm(n);
+             const outcome how = outcome_of([&] {
+               const io::file opened(file.path, faults);
+               const auto found = opened.describe("/x");
+               const bool right = found.shape == std::vector<std::uint64_t>{rows, columns} && found.stored_bytes > 0;
+               return right ? "right shape" : "wrong";
+             });
+             faults->disarm();
+             return how;
+           },
+       .happened = [&] { return faults->happened(); },
+       .since = [&] { return faults->since(); },
+       .expected = names_the_cause("penstock-damaged"),
+       .afterwards =
+           [&] {
+             const io::row_reader reader({{file.path, "/x"}});
+             BOOST_TEST(read_all(reader) == "right rows");
+           }});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -24,7 +24,7 @@ class file {
   std::vector<dataset_info> datasets() const;
   /// The dataset at `path`; throws io::error that names near matches.
   dataset_info describe(std::string_view path) const;
-  bool contains(std::string_view path) const;
+  bool contains(std::string_view path) const;  ///< throws io::error where the file cannot be read
 
  private:
   struct impl;
