@@ -45,8 +45,8 @@ std::string why_not_opened(const std::string& messages) {
   unsigned major = 0, minor = 0, release = 0;
   H5get_libversion(&major, &minor, &release);
   return fmt::format(
-      "it cannot be opened by HDF5 {}.{}.{} ({}): a newer one wrote it, or its header is damaged; write it for older ones, in h5py with "
-      "libver=(\"earliest\", \"v110\")",
+      "it cannot be opened by HDF5 {}.{}.{} ({}): a newer one wrote it, or its header is damaged; write it for older "
+      "ones, in h5py with libver=(\"earliest\", \"v110\")",
       major, minor, release, last);
 }
 
