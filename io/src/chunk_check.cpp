@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 namespace penstock::io {
 namespace {
@@ -22,6 +23,16 @@ struct found_chunk {
   std::uint32_t mask = 0;
 };
 
+/// As the index has it. Scans: for errors.
+found_chunk look_up(hid_t dataset, const hsize_t* offset) {
+  found_chunk found;
+  haddr_t address = HADDR_UNDEF;
+  hsize_t bytes = 0;
+  unsigned mask = 0;
+  if (H5Dget_chunk_info_by_coord(dataset, offset, &mask, &address, &bytes) < 0 || address == HADDR_UNDEF) return {};
+  return {true, bytes, mask};
+}
+
 found_chunk find(hid_t dataset, const hsize_t* offset) {
   const file_id file(checked(H5Iget_file_id(dataset), "its file cannot be found"));
   noted_reads reads(file.native());
@@ -29,7 +40,9 @@ found_chunk find(hid_t dataset, const hsize_t* offset) {
   std::array<std::byte, 64> untouched{};  // the driver skips the transfer
   if (H5Dread_chunk(dataset, H5P_DEFAULT, offset, &found.mask, untouched.data()) < 0) return {};
   found.there = true;
-  if (const auto where = reads.only()) found.bytes = where->bytes;
+  const auto where = reads.only();
+  if (!where) return look_up(dataset, offset);  // it has no bytes, or this libhdf5 reads in another way
+  found.bytes = where->bytes;
   return found;
 }
 
@@ -125,8 +138,12 @@ void chunk_check::look_at(hid_t dataset, const extents& at) {
   const auto found = find(dataset, offset.data());
   if (found.there) {
     const bool plain = is_plain(found.mask, at);
-    if (found.bytes == 0) throw no_bytes(chunk_bytes_);
-    if (plain && found.bytes != chunk_bytes_) throw wrong_size(found.bytes, chunk_bytes_);
+    const auto is_so = [&] {
+      const auto listed = look_up(dataset, offset.data());
+      return listed.there && listed.bytes == found.bytes && listed.mask == found.mask;
+    };
+    if (found.bytes == 0 && is_so()) throw no_bytes(chunk_bytes_);
+    if (plain && found.bytes != chunk_bytes_ && is_so()) throw wrong_size(found.bytes, chunk_bytes_);
     if (!plain && (deflates_ & ~found.mask) != 0) {
       if (found.bytes > most_inflated(chunk_bytes_))
         throw damage(fmt::format("a chunk of {} bytes is stored in {}; copy or write the file again", chunk_bytes_,
@@ -140,7 +157,8 @@ void chunk_check::look_at(hid_t dataset, const extents& at) {
   if (known != nullptr) *known = n + 1;
 }
 
-/// Each filter's output is kept for the next alone, and takes memory as far as it is written.
+/// Each filter's output is kept for the next alone, and takes memory as far as it is written. What does not decode is
+/// libhdf5's to tell: it gets no further.
 void chunk_check::undo(std::span<const std::byte> stored, std::uint32_t mask) {
   std::unique_ptr<std::byte[]> kept;  // what `current` lies in, but for what is stored
   auto current = stored;
@@ -148,15 +166,25 @@ void chunk_check::undo(std::span<const std::byte> stored, std::uint32_t mask) {
     if (mask >> n & 1) continue;
     if (!stages_[n]) return;
     const auto& filter = *stages_[n];
-    if (!filter.writes()) {
-      current = filter.decode(current, {}, *workspace_);
-      continue;
-    }
     const auto most = filter.compresses() ? most_inflated(chunk_bytes_) : filter.decoded_bytes(current.size());
-    auto next = std::make_unique_for_overwrite<std::byte[]>(most);
-    const auto bytes = filter.decode_at_most(current, {next.get(), most}, *workspace_);
-    kept = std::move(next);
-    current = {kept.get(), bytes};
+    std::optional<std::size_t> bytes;
+    try {
+      if (!filter.writes()) {
+        current = filter.decode(current, {}, *workspace_);
+        continue;
+      }
+      auto next = std::make_unique_for_overwrite<std::byte[]>(most);
+      bytes = filter.decode_at_most(current, {next.get(), most}, *workspace_);
+      kept = std::move(next);
+    } catch (const failure&) {
+      return;
+    }
+    if (!bytes)
+      throw damage(
+          fmt::format("a filter makes more than {} bytes of it, which no chunk of its size needs; copy or write "
+                      "the file again",
+                      most));
+    current = {kept.get(), *bytes};
   }
   if (current.size() < chunk_bytes_)
     throw damage(fmt::format("it holds {} of {} bytes; copy or write the file again", current.size(), chunk_bytes_));

@@ -15,7 +15,18 @@ bool is_missing(hid_t dataset, const hsize_t* offset) {
   return H5Dget_chunk_storage_size(dataset, offset, &bytes) >= 0 && bytes == 0;
 }
 
-chunk_entry look_up(noted_reads& reads, hid_t dataset, const hsize_t* offset) {
+/// Whether nothing was read of a chunk since it is there and has no bytes. (H5Dget_chunk_storage_size gives the size of
+/// a whole chunk without filters, whatever the index says.) Scans.
+bool has_no_bytes(hid_t dataset, const hsize_t* offset) {
+  unsigned mask = 0;
+  haddr_t address = HADDR_UNDEF;
+  hsize_t bytes = 0;
+  return H5Dget_chunk_info_by_coord(dataset, offset, &mask, &address, &bytes) >= 0 && address != HADDR_UNDEF &&
+         bytes == 0;
+}
+
+/// `empty_seen`: one without bytes was found, so that others need no scan.
+chunk_entry look_up(noted_reads& reads, hid_t dataset, const hsize_t* offset, bool& empty_seen) {
   std::uint32_t mask = 0;
   std::array<std::byte, 64> untouched{};  // the driver skips the transfer
   reads.clear();
@@ -24,9 +35,10 @@ chunk_entry look_up(noted_reads& reads, hid_t dataset, const hsize_t* offset) {
     throw failure("its chunk index cannot be read; check the file with h5dump -H", 0, library_messages());
   }
   const auto where = reads.only();
-  // Nothing is read of a chunk that is there and has no bytes. It is damaged, wherever it lies.
-  if (hsize_t bytes = 1; !where && H5Dget_chunk_storage_size(dataset, offset, &bytes) >= 0 && bytes == 0)
-    return {0, 0, mask};
+  if (!where && (empty_seen || has_no_bytes(dataset, offset))) {
+    empty_seen = true;
+    return {0, 0, mask};  // damaged, wherever it lies
+  }
   if (!where) throw failure("its chunks are not where this version of libhdf5 was expected to look");
   if (where->bytes > std::numeric_limits<std::uint32_t>::max()) throw failure("it has stored chunks of 4 GiB and more");
   return {where->address, static_cast<std::uint32_t>(where->bytes), mask};
@@ -39,10 +51,11 @@ std::vector<chunk_entry> probe_chunks(hid_t dataset, const chunk_grid& grid) {
   const file_id file(checked(H5Iget_file_id(dataset), "its file cannot be found"));
   noted_reads reads(file.native());
   std::vector<chunk_entry> index(grid.chunks());
+  bool empty_seen = false;
   extents at{};
   std::array<hsize_t, max_rank> offset{};
   for (auto& entry : index) {
-    entry = look_up(reads, dataset, offset.data());
+    entry = look_up(reads, dataset, offset.data(), empty_seen);
     for (std::size_t k = grid.rank(); k-- > 0;) {
       if (++at[k] < grid.counts()[k]) {
         offset[k] += grid.chunk_shape()[k];

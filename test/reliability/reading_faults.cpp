@@ -75,13 +75,13 @@ std::string read_all(
   return found == values() ? "right rows" : "wrong rows, unnoticed";
 }
 
-/// A name for a file, which is gone with the object.
+/// A name for a file or a folder, which is gone with the object.
 struct named_file {
   fs::path path;
 
   explicit named_file(const char* name)
       : path(fs::temp_directory_path() / ("penstock-" + std::to_string(::getpid()) + "-" + name)) {}
-  ~named_file() { fs::remove(path); }
+  ~named_file() { fs::remove_all(path); }
   named_file(const named_file&) = delete;
   named_file& operator=(const named_file&) = delete;
 };
@@ -295,14 +295,16 @@ BOOST_AUTO_TEST_CASE(a_file_whose_format_cannot_be_read_is_not_taken_for_another
 /// Where a source is there, and cannot be read, fill values would stand for its rows.
 BOOST_AUTO_TEST_CASE(a_source_of_a_virtual_dataset_that_cannot_be_read_is_not_missing) {
   const damaged_file source(stored_as::gzip);
-  const named_file file("virtual.h5");
-  write_virtual(file.path, source.path);
+  const named_file folder("virtual");  // not the source's: there libhdf5 looks for it next
+  fs::create_directory(folder.path);
+  const fs::path file = folder.path / "virtual.h5";
+  write_virtual(file, source.path);
   const auto reads = [&](penstock::fault_seam faults) -> std::string {
-    const io::row_reader reader({{file.path, "/v"}}, {.allow_missing_sources = true, .faults = std::move(faults)});
+    const io::row_reader reader({{file, "/v"}}, {.allow_missing_sources = true, .faults = std::move(faults)});
     return read_all(reader);
   };
   const auto describes = [&](penstock::fault_seam faults) -> std::string {
-    const io::file opened(file.path, std::move(faults));
+    const io::file opened(file, std::move(faults));
     return opened.contains("/v") && opened.describe("/v").missing_sources.empty() ? "described" : "missing";
   };
   BOOST_TEST_REQUIRE(reads(nullptr) == "right rows");

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -69,10 +70,10 @@ class decoder {
   virtual std::span<const std::byte> decode(std::span<const std::byte> in, std::span<std::byte> out,
                                             decode_workspace& workspace) const = 0;
 
-  /// For input whose output is as long as it says itself: writes at most `out`, and gives how many bytes. Throws
-  /// damage, also where there are more. Only for decoders that write.
-  virtual std::size_t decode_at_most(std::span<const std::byte> in, std::span<std::byte> out,
-                                     decode_workspace& workspace) const {
+  /// For input whose output is as long as it says itself: writes at most `out`, and gives how many bytes; nothing where
+  /// there are more. Throws damage. Only for decoders that write.
+  virtual std::optional<std::size_t> decode_at_most(std::span<const std::byte> in, std::span<std::byte> out,
+                                                    decode_workspace& workspace) const {
     return decode(in, out.first(decoded_bytes(in.size())), workspace).size();
   }
 };
