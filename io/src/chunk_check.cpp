@@ -18,7 +18,7 @@ constexpr std::size_t most_filters = 32;  // H5Z_MAX_NFILTERS: one bit each in a
 
 /// What libhdf5 would be about to read.
 struct found_chunk {
-  bool there = false;  ///< otherwise nothing is stored, or libhdf5 says why it cannot be found
+  bool there = false;  ///< otherwise nothing is stored
   std::uint64_t bytes = 0;
   std::uint32_t mask = 0;
 };
@@ -38,7 +38,18 @@ found_chunk find(hid_t dataset, const hsize_t* offset) {
   noted_reads reads(file.native());
   found_chunk found;
   std::array<std::byte, 64> untouched{};  // the driver skips the transfer
-  if (H5Dread_chunk(dataset, H5P_DEFAULT, offset, &found.mask, untouched.data()) < 0) return {};
+  take_driver_error();
+  if (H5Dread_chunk(dataset, H5P_DEFAULT, offset, &found.mask, untouched.data()) < 0) {
+    const int system = take_driver_error();
+    const auto messages = library_messages();
+    hsize_t bytes = 0;
+    const bool missing = messages.find("address isn't defined") != std::string::npos ||
+                         (H5Dget_chunk_storage_size(dataset, offset, &bytes) >= 0 && bytes == 0);
+    if (system != 0 || !missing)
+      throw damage(fmt::format("libhdf5 cannot read it ({})", messages.substr(messages.rfind('\n') + 1)), system,
+                   messages);
+    return {};
+  }
   found.there = true;
   const auto where = reads.only();
   if (!where) return look_up(dataset, offset);  // it has no bytes, or this libhdf5 reads in another way
