@@ -25,7 +25,6 @@ struct found_chunk {
 
 /// As the index has it. Scans: for errors.
 found_chunk look_up(hid_t dataset, const hsize_t* offset) {
-  found_chunk found;
   haddr_t address = HADDR_UNDEF;
   hsize_t bytes = 0;
   unsigned mask = 0;
