@@ -40,13 +40,12 @@ found_chunk find(hid_t dataset, const hsize_t* offset) {
   take_driver_error();
   if (H5Dread_chunk(dataset, H5P_DEFAULT, offset, &found.mask, untouched.data()) < 0) {
     const int system = take_driver_error();
+    const auto cause = library_cause_of_failure();
     const auto messages = library_messages();
     hsize_t bytes = 0;
     const bool missing = messages.find("address isn't defined") != std::string::npos ||
                          (H5Dget_chunk_storage_size(dataset, offset, &bytes) >= 0 && bytes == 0);
-    if (system != 0 || !missing)
-      throw damage(fmt::format("libhdf5 cannot read it ({})", messages.substr(messages.rfind('\n') + 1)), system,
-                   messages);
+    if (system != 0 || !missing) throw_unread(system, cause, messages);
     return {};
   }
   found.there = true;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <string_view>
 
 namespace penstock::io {
@@ -65,6 +66,14 @@ library_cause library_cause_of_failure() {
   };
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, look, &seen);
   return seen.found;
+}
+
+void throw_unread(int system, library_cause cause, const std::string& messages) {
+  const auto sentence = fmt::format("libhdf5 cannot read it ({})", messages.substr(messages.rfind('\n') + 1));
+  if (cause == library_cause::memory) throw failure(sentence, ENOMEM, messages);
+  if (cause == library_cause::filter) throw failure(sentence, ENOTSUP, messages);
+  if (cause == library_cause::no_file || (system != 0 && system != EIO)) throw failure(sentence, system, messages);
+  throw damage(sentence, system, messages);
 }
 
 }  // namespace penstock::io

@@ -40,6 +40,9 @@ enum class library_cause : std::uint8_t {
   anything,  ///< that may lie in what is stored
 };
 library_cause library_cause_of_failure();
+/// Throws what a read by libhdf5 failed with: the driver's errno or 0, and what the error stack said. What is not known
+/// to have another cause is damage.
+[[noreturn]] void throw_unread(int system, library_cause cause, const std::string& messages);
 
 /// `result`, or a failure with `sentence` and libhdf5's messages where it is negative. Needs the guard.
 template <class Result>

@@ -36,17 +36,13 @@ std::size_t cache_bytes_for(const dataset_description& d) {
   const int system = take_driver_error();
   const auto cause = library_cause_of_failure();
   const auto messages = library_messages();
-  const auto sentence = fmt::format("libhdf5 cannot read it ({})", messages.substr(messages.rfind('\n') + 1));
-  if (cause == library_cause::memory) throw failure(sentence, ENOMEM, messages);
   for (const auto& f : d.info.filters)
-    if (H5Zfilter_avail(f.id) <= 0)
+    if (cause != library_cause::memory && H5Zfilter_avail(f.id) <= 0)
       throw failure(
           fmt::format("it needs filter {} ({}), which libhdf5 has no plugin for; install one and set HDF5_PLUGIN_PATH",
                       f.id, f.name),
           ENOTSUP, messages);
-  if (cause == library_cause::filter) throw failure(sentence, ENOTSUP, messages);
-  if (cause == library_cause::no_file || (system != 0 && system != EIO)) throw failure(sentence, system, messages);
-  throw damage(sentence, system, messages);
+  throw_unread(system, cause, messages);
 }
 
 }  // namespace
