@@ -12,8 +12,8 @@
 namespace penstock::pipeline {
 namespace {
 
-// How often the device is asked how far copies are: about once in a block's time on a fast link. Each question takes
-// the driver's lock, which whoever launches kernels wants too.
+// How often the device is asked how far it is: about once in a block's time on a fast link. Each question takes the
+// driver's lock, which whoever launches kernels wants too.
 constexpr std::size_t link_bytes_per_microsecond = 45'000;
 constexpr std::size_t least_poll_microseconds = 5, most_poll_microseconds = 50;
 // While so many blocks are on the link, it is worth waiting for a second block: two take as many calls as one.
@@ -144,7 +144,7 @@ void conductor::conduct() {
   images_ = on_.images;
   issued_ = arrived_ = emitted_ = in_copy_ = blocks_put_out_ = opened_ = has_slot_ = 0;
   doing_ = {};
-  asked_ = {};
+  asked_ = asked_place_ = held_back_since_ = {};
   for (stream_marks* marks : {&copied_, &images_filled_, &images_used_, &straight_filled_}) marks->reset();
   // Once for the thread would do; here an error is the run's.
   gpu::work_beside_captures(on_.device(), on_.parts->faults.get());
@@ -183,15 +183,16 @@ handover::news conductor::wait(const handover::news& before, bool watching) {
   const std::uint64_t room = wanted_room(before.released);
   std::uint64_t blocks = before.blocks_out + 1;
   if (!is_worth_issuing(blocks)) ++blocks;
+  const bool asks = copying() || held_back();
   if (watching) {
-    const auto until = clock::now() + (copying() ? poll_ : watch);
+    const auto until = clock::now() + (asks ? poll_ : watch);
     for (;;) {
       const handover::news now = between.look();
       if (now.blocks_out >= blocks || now.released >= room || now.over || clock::now() >= until) return now;
       pause_processor();
     }
   }
-  return between.wait(blocks, room, copying() ? poll_ : std::chrono::microseconds(0));
+  return between.wait(blocks, room, asks ? poll_ : std::chrono::microseconds(0));
 }
 
 /// What must happen before there is something to do again.

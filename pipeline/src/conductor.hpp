@@ -51,6 +51,8 @@ class conductor final : public ring_filler {
   void waited(time_sum& sum, const char* name, clock::time_point now);
   bool copy_blocks(std::uint64_t came_out);
   bool emit(std::uint64_t released);
+  bool is_too_early(const piece& p);
+  bool held_back() const { return held_back_since_ != clock::time_point{}; }
   std::uint64_t landing_end(std::uint64_t block) const;
   std::uint64_t whole_piece_end() const;
   std::uint64_t wanted_room(std::uint64_t released) const;
@@ -104,9 +106,11 @@ class conductor final : public ring_filler {
   std::uint64_t has_slot_ = 0;  ///< blocks that have, or had, a slot
   pauses::moment waits_since_;  ///< the block that is first in that line, for what it lacks
   task_at_hand doing_;
-  std::uint64_t in_copy_ = 0;         ///< blocks whose last copy was issued
-  std::uint64_t blocks_put_out_ = 0;  ///< blocks whose rows are all out, or on their way
-  clock::time_point asked_;           ///< when the device was last asked how far it is
+  std::uint64_t in_copy_ = 0;          ///< blocks whose last copy was issued
+  std::uint64_t blocks_put_out_ = 0;   ///< blocks whose rows are all out, or on their way
+  clock::time_point asked_;            ///< when the device was last asked how far it is
+  clock::time_point asked_place_;      ///< when it was last asked whether the next piece's place is free
+  clock::time_point held_back_since_;  ///< that piece, until its place is free; none is: {}
 
   std::mutex mutex_;
   std::condition_variable changed_;

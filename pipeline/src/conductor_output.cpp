@@ -10,6 +10,12 @@
 #include <cstring>
 
 namespace penstock::pipeline {
+namespace {
+
+// Where the consumer's steps take longer than that, what a gather costs them does not show.
+constexpr std::chrono::milliseconds most_held_back{1};
+
+}  // namespace
 
 /// Takes blocks that came out of the flow, in order, and issues the copies of their images.
 bool conductor::copy_blocks(std::uint64_t came_out) {
@@ -77,6 +83,24 @@ bool conductor::give_back_slots(std::uint64_t end, clock::time_point now) {
   return true;
 }
 
+/// The consumer's kernels still work on the rows that lie where the piece goes, and there are enough others. A gather
+/// that waited for them on the device would begin when they end, which is when the consumer's next kernels begin, and
+/// these would find multiprocessors taken: a product of matrices that fills the device once then takes twice as long.
+/// So it is launched when they are known to have ended, amid whatever comes after them; or at last, so that nobody who
+/// holds the device up waits for himself, behind them.
+bool conductor::is_too_early(const piece& p) {
+  const std::uint64_t ring = on_.sizes.ring_rows, end = p.ring_first + p.rows;
+  const bool enough_ahead = ring >= 2 * p.rows && ring >= p.rows + 2 * on_.parts->batch.rows;
+  if (host_ || !has_device_work_ || end <= ring || !enough_ahead) return false;
+  const auto now = clock::now();
+  if (held_back() && now - asked_place_ < poll_) return true;
+  asked_place_ = now;
+  if (current_->between.is_free(end - ring)) return held_back_since_ = {}, false;
+  if (!held_back()) held_back_since_ = now;
+  if (now - held_back_since_ < most_held_back) return true;
+  return held_back_since_ = {}, false;
+}
+
 /// Puts out rows as far as blocks have arrived and the ring has room; on a device, with one event for all of them.
 bool conductor::emit(std::uint64_t released) {
   const std::uint64_t before = emitted_, blocks_before = blocks_put_out_;
@@ -85,6 +109,7 @@ bool conductor::emit(std::uint64_t released) {
     const piece p = current_->plan.piece_at(emitted_, limit);
     if (p.blocks_needed > arrived_) break;
     if (on_.sizes.whole_pieces && p.ring_first + p.rows == limit && limit < whole_piece_end()) break;
+    if (is_too_early(p)) break;
     emit_piece(p);
     if (host_) current_->between.publish(copy_, emitted_);
   }

@@ -92,6 +92,23 @@ handover::news handover::wait(std::uint64_t blocks, std::uint64_t room, std::chr
   return look();
 }
 
+bool handover::is_free(std::uint64_t position) {
+  while (held_ < position) {
+    mark next{};
+    {
+      const std::lock_guard lock(mutex_);
+      if (released_marks_.empty()) return false;
+      next = released_marks_.front();
+    }
+    if (!next.event->done()) return false;  // asked without the lock: the driver may take its time
+    const std::lock_guard lock(mutex_);
+    released_marks_.pop_front();
+    events_.give_back(next.event);
+    held_ = next.end;
+  }
+  return true;
+}
+
 void handover::hold_until_free(std::span<const gpu::stream_ref> streams, std::uint64_t position) {
   if (host_) return;
   const std::lock_guard lock(mutex_);

@@ -79,8 +79,10 @@ class handover {
   /// As look(), after so many blocks have come out, rows have been released up to `room` or the run is over, or
   /// `most` has passed (0: as long as it takes).
   news wait(std::uint64_t blocks, std::uint64_t room, std::chrono::microseconds most);
-  /// Lets `streams` wait for the consumer's work on rows before `position` (<= released). Each release is waited for
-  /// once.
+  /// Whether the device says that the consumer's work on rows before `position` is done: nothing need wait for it then.
+  bool is_free(std::uint64_t position);
+  /// Lets `streams` wait for the consumer's work on rows before `position` (<= released), where that is not known to be
+  /// done. Each release is waited for once.
   void hold_until_free(std::span<const gpu::stream_ref> streams, std::uint64_t position);
 
   // --- consumer; one thread
