@@ -1,6 +1,7 @@
 #include "conductor.hpp"
 
 #include "start_thread.hpp"
+#include "watching.hpp"
 
 #include <penstock/pipeline/error.hpp>
 
@@ -50,10 +51,10 @@ conductor::conductor(const ground& on, statistics& count, trace_log* trace)
   for (std::size_t t = 0; t < on.fields.host_transforms.size(); ++t)
     stages.push_back({on.fields.host_transforms[t].concurrency,
                       [this, t](std::uint64_t block) { stages_.transform(*current_, block, t); }});
+  flow::reading how{.apart = !host_, .watchful = watchful_, .readers = {}};
+  if (on.tries_readers) how.readers = [this](bool waiting) { return stages_.readers_after(waiting); };
   flow_ = std::make_unique<flow>(
-      on.sizes.threads, std::move(stages), [this](std::uint64_t block) { came_out(block); },
-      on.tries_readers ? [this](bool waiting) { return stages_.readers_after(waiting); }
-                       : std::function<std::size_t(bool)>());
+      on.sizes.threads, std::move(stages), [this](std::uint64_t block) { came_out(block); }, std::move(how));
   thread_ = start_thread("the work on the device", [this] { loop(); });
 }
 

@@ -1,5 +1,6 @@
 #include "flow.hpp"
 
+#include "in_order_exit.hpp"
 #include "reader_gate.hpp"
 #include "start_thread.hpp"
 
@@ -25,28 +26,40 @@ constexpr int outside_threads = 2;
 }  // namespace
 
 struct flow::impl {
-  impl(std::size_t threads, std::vector<stage> stages, std::function<void(std::uint64_t)> out,
-       std::function<std::size_t(bool)> readers)
+  impl(std::size_t threads, std::vector<stage> stages, std::function<void(std::uint64_t)> out, reading how)
       : workers(std::min(threads, tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism))),
         arena(static_cast<int>(workers) + 1, outside_threads),
         bodies(std::move(stages)),
         deliver(std::move(out)) {
+    reader_gate::doors doors{.to_workers = {},
+                             .read = [this](ticket t) { bodies.front().body(t.block); },
+                             .pass_on = [this](std::list<ticket> one) { exit.pass(std::move(one)); },
+                             .readers = std::move(how.readers)};
+    if (how.apart && bodies.size() == 1) {
+      gate.emplace(0, bodies.front().concurrency, how.watchful, std::move(doors));
+      return;
+    }
     try {
       arena.execute([&] { build(); });
     } catch (const std::runtime_error& e) {  // oneTBB's, of its workers
       throw no_thread("the flow of blocks", e.what());
     }
-    gate.emplace(std::min(bodies.front().concurrency, workers), bodies.front().concurrency,
-                 reader_gate::doors{[this](ticket t) { nodes.front()->try_put(t); },
-                                    [this](ticket t) { bodies.front().body(t.block); },
-                                    [this](ticket t) {
-                                      if (nodes.size() > 1)
-                                        nodes[1]->try_put(t);
-                                      else
-                                        in_order->try_put(t);
-                                    },
-                                    std::move(readers)});
+    doors.to_workers = [this](ticket t) { nodes.front()->try_put(t); };
+    doors.pass_on = [this](const std::list<ticket>& one) {
+      if (nodes.size() > 1)
+        nodes[1]->try_put(one.front());
+      else
+        in_order->try_put(one.front());
+    };
+    gate.emplace(std::min(bodies.front().concurrency, workers), bodies.front().concurrency, how.watchful,
+                 std::move(doors));
     drive();
+  }
+
+  void let_out(ticket t) {
+    deliver(t.block);
+    const std::lock_guard lock(mutex);
+    if (++came_out == submitted) idle.notify_all();
   }
 
   void drive() {
@@ -70,9 +83,7 @@ struct flow::impl {
           }));
     in_order.emplace(*graph, [](const ticket& t) { return static_cast<std::size_t>(t.sequence); });
     sink.emplace(*graph, tbb::flow::serial, [this](ticket t) {
-      deliver(t.block);
-      const std::lock_guard lock(mutex);
-      if (++came_out == submitted) idle.notify_all();
+      let_out(t);
       return tbb::flow::continue_msg{};
     });
     for (std::size_t i = 0; i + 1 < nodes.size(); ++i) tbb::flow::make_edge(*nodes[i], *nodes[i + 1]);
@@ -98,7 +109,8 @@ struct flow::impl {
   tbb::task_arena arena;
   std::vector<stage> bodies;
   std::function<void(std::uint64_t)> deliver;
-  std::optional<tbb::flow::graph> graph;
+  in_order_exit exit{[this](ticket t) { let_out(t); }};
+  std::optional<tbb::flow::graph> graph;  ///< unless reading is apart
   std::vector<std::unique_ptr<node>> nodes;
   std::optional<tbb::flow::sequencer_node<ticket>> in_order;
   std::optional<tbb::flow::function_node<ticket>> sink;
@@ -111,13 +123,13 @@ struct flow::impl {
   std::uint64_t came_out = 0;
 };
 
-flow::flow(std::size_t threads, std::vector<stage> stages, std::function<void(std::uint64_t)> out,
-           std::function<std::size_t(bool)> readers)
-    : impl_(std::make_unique<impl>(threads, std::move(stages), std::move(out), std::move(readers))) {}
+flow::flow(std::size_t threads, std::vector<stage> stages, std::function<void(std::uint64_t)> out, reading how)
+    : impl_(std::make_unique<impl>(threads, std::move(stages), std::move(out), std::move(how))) {}
 
 flow::~flow() {
   drain();
   impl_->gate.reset();
+  if (!impl_->graph) return;
   impl_->graph->release_wait();
   impl_->driver.join();
 }

@@ -3,14 +3,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
+#include <utility>
 #include <vector>
 
 namespace penstock::pipeline {
 
-/// The flow graph: blocks go through stages that run in parallel, and come out in the order in which they went in. It
-/// runs in a task arena of its own, driven by a thread of its own, so that a consumer that waits lends nothing and owes
-/// nothing.
+/// Blocks go through stages that run in parallel, and come out in the order in which they went in: a flow graph in a
+/// task arena of its own, driven by a thread of its own, so that a consumer that waits lends nothing and owes nothing.
 ///
 /// Bodies must not throw and must not wait for the device or for other blocks. How many blocks are inside is bounded by
 /// who submits (a block enters only when it holds a slot), not by queues.
@@ -21,12 +20,24 @@ class flow {
     std::function<void(std::uint64_t block)> body;
   };
 
-  /// Runs `threads` bodies at once. `out` is called for one block at a time, in the order of
-  /// submission. `readers`, where there is one, is called after each block of the first stage, one at a time, with
-  /// whether another waits for it, and says how many may be in that stage from then on; where these are more than its
-  /// concurrency, threads beside the arena's take part.
-  flow(std::size_t threads, std::vector<stage> stages, std::function<void(std::uint64_t block)> out,
-       std::function<std::size_t(bool waiting)> readers = {});
+  /// How blocks go through the first stage.
+  struct reading {
+    /// Where no other stage follows, on threads of its own, which sleep while there is nothing to read, and without a
+    /// graph: all workers of an arena look for work whenever a block comes, on processors that the launches of a
+    /// device's consumer need.
+    bool apart = false;
+    /// There are processors to spare: one of these threads watches for the next block for a while before it sleeps.
+    bool watchful = false;
+    /// Called after each block, one at a time, with whether another waits for it: how many may be in that stage from
+    /// then on. Where these are more than its concurrency, threads beside the arena's take part. None: as many as ever.
+    std::function<std::size_t(bool waiting)> readers;
+  };
+
+  /// Runs `threads` bodies at once. `out` is called for one block at a time, in the order of submission. Throws
+  /// pipeline::error where the system gives no thread.
+  flow(std::size_t threads, std::vector<stage> stages, std::function<void(std::uint64_t block)> out, reading how);
+  flow(std::size_t threads, std::vector<stage> stages, std::function<void(std::uint64_t block)> out)
+      : flow(threads, std::move(stages), std::move(out), reading()) {}
   /// Waits for the blocks inside.
   ~flow();
   flow(const flow&) = delete;

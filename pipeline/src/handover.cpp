@@ -1,5 +1,7 @@
 #include "handover.hpp"
 
+#include "watching.hpp"
+
 #include <penstock/pipeline/error.hpp>
 
 #include <chrono>
@@ -10,11 +12,6 @@ namespace {
 constexpr std::chrono::milliseconds between_calls{100};  // of what the consumer does while it waits
 
 }  // namespace
-
-void pause_processor() noexcept {
-  constexpr int pauses = 16;  // about half a microsecond: the other side's cache line is left alone meanwhile
-  for (int i = 0; i < pauses; ++i) __builtin_ia32_pause();
-}
 
 handover::handover(gpu::device device, bool watchful, consumer_help* help, fault_seam faults)
     : host_(device.is_host()), watchful_(watchful), help_(help), events_(device, std::move(faults)) {}

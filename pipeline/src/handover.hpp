@@ -20,11 +20,6 @@
 
 namespace penstock::pipeline {
 
-/// How long who has a processor to itself watches for news before it sleeps: some blocks' time on the link.
-inline constexpr std::chrono::microseconds watch{200};
-/// A moment of a loop that watches.
-void pause_processor() noexcept;
-
 /// Where the consumer's own thread takes part in filling the rings.
 class consumer_help {
  public:

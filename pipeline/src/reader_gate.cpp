@@ -1,5 +1,8 @@
 #include "reader_gate.hpp"
 
+#include "start_thread.hpp"
+#include "watching.hpp"
+
 #include <sys/prctl.h>
 
 #include <algorithm>
@@ -7,9 +10,14 @@
 #include <system_error>
 
 namespace penstock::pipeline {
+namespace {
 
-reader_gate::reader_gate(std::size_t workers, std::size_t readers, doors how)
-    : workers_(workers), how_(std::move(how)) {
+constexpr std::chrono::microseconds watch_of_a_reader{50};
+
+}  // namespace
+
+reader_gate::reader_gate(std::size_t workers, std::size_t readers, bool watchful, doors how)
+    : workers_(workers), watchful_(watchful), how_(std::move(how)) {
   make_threads(readers);
   limit_ = std::min(readers, workers_ + own_.size());
 }
@@ -37,7 +45,8 @@ void reader_gate::admit(std::list<ticket>& from) {
     how_.to_workers(next);
   } else {
     for_own_.splice(for_own_.end(), from, from.begin());
-    changed_.notify_one();
+    has_for_own_ = true;
+    if (!watched_ || for_own_.size() > 1) changed_.notify_one();
   }
 }
 
@@ -58,28 +67,43 @@ void reader_gate::done() {
   while (!waiting_.empty() && at_work_ < limit_) admit(waiting_);
 }
 
-/// A system that gives no more threads, or no memory for them, leaves it at those that there are.
+/// A system that gives no more threads, or no memory for them, leaves it at those that there are, if there are any.
 void reader_gate::make_threads(std::size_t readers) try {
   while (workers_ + own_.size() < readers)
     own_.emplace_back([this](std::stop_token stop) { read_on_own_thread(std::move(stop)); });
-} catch (const std::system_error&) {
+} catch (const std::system_error& e) {
+  if (workers_ + own_.size() == 0) throw no_thread("reading blocks", e.code().message());
 } catch (const std::bad_alloc&) {
+  if (workers_ + own_.size() == 0) throw;
 }
 
 void reader_gate::read_on_own_thread(std::stop_token stop) {
   prctl(PR_SET_NAME, "penstock-reader");
   std::unique_lock lock(mutex_);
-  while (changed_.wait(lock, stop, [&] { return !for_own_.empty(); })) {
-    const ticket next = for_own_.front();
-    for_own_.pop_front();
+  for (;;) {
+    if (watchful_ && for_own_.empty() && !watched_) watch_for_a_block(lock, stop);
+    if (!changed_.wait(lock, stop, [&] { return !for_own_.empty(); })) return;
+    std::list<ticket> next;
+    next.splice(next.end(), for_own_, for_own_.begin());
+    has_for_own_ = !for_own_.empty();
     lock.unlock();
-    how_.read(next);
+    how_.read(next.front());
     lock.lock();
     done();
     lock.unlock();
-    how_.pass_on(next);
+    how_.pass_on(std::move(next));
     lock.lock();
   }
+}
+
+/// To wake a thread takes longer than a block's time on a fast link, and so long that who wakes it notices.
+void reader_gate::watch_for_a_block(std::unique_lock<std::mutex>& lock, const std::stop_token& stop) {
+  watched_ = true;
+  lock.unlock();
+  const auto until = std::chrono::steady_clock::now() + watch_of_a_reader;
+  while (!has_for_own_ && !stop.stop_requested() && std::chrono::steady_clock::now() < until) pause_processor();
+  lock.lock();
+  watched_ = false;
 }
 
 }  // namespace penstock::pipeline
