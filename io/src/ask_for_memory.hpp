@@ -13,6 +13,7 @@ namespace memory_items {
 inline constexpr const char* chunk_index = "chunk index";
 inline constexpr const char* staged = "staged datasets";
 inline constexpr const char* scratch = "read scratch";
+inline constexpr const char* check = "chunks that are looked at";
 inline constexpr const char* decoded = "decoded chunks";
 inline constexpr const char* library = "libhdf5's chunk caches";
 }  // namespace memory_items

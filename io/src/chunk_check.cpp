@@ -8,13 +8,15 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <optional>
 
 namespace penstock::io {
 namespace {
 
-constexpr std::size_t remembered = 4096;
-constexpr std::size_t most_filters = 32;  // H5Z_MAX_NFILTERS: one bit each in a chunk's mask
+constexpr std::uint64_t remembered = 4096;
+constexpr std::uint64_t most_ratio = 1032;  // of deflate: 258 bytes in two bits
+constexpr std::size_t most_filters = 32;    // H5Z_MAX_NFILTERS: one bit each in a chunk's mask
 
 /// What libhdf5 would be about to read.
 struct found_chunk {
@@ -55,13 +57,23 @@ found_chunk find(hid_t dataset, const hsize_t* offset) {
   return found;
 }
 
-bool chunks_can_be_numbered(const dataset_description& d) {
+/// 0 where chunks are too many to be numbered.
+std::uint64_t number_of_chunks(const dataset_description& d) {
   std::uint64_t chunks = 1;
   for (std::size_t k = 0; k < d.rank; ++k) {
     const auto along = d.info.shape[k] / d.info.chunk_shape[k] + (d.info.shape[k] % d.info.chunk_shape[k] != 0);
-    if (__builtin_mul_overflow(chunks, along, &chunks)) return false;
+    if (__builtin_mul_overflow(chunks, along, &chunks)) return 0;
   }
-  return chunks < ~std::uint64_t{0};
+  return chunks < ~std::uint64_t{0} ? chunks : 0;
+}
+
+/// Bytes that the filters may make of such a chunk: deflate does not make more than its ratio.
+std::size_t undone_bytes(std::uint64_t chunk_bytes, std::uint64_t stored_bytes, std::uint32_t deflates) {
+  const auto most = chunk_check::most_inflated(chunk_bytes);
+  auto bytes = stored_bytes;
+  for (int n = 0; n < std::popcount(deflates); ++n)
+    if (__builtin_mul_overflow(bytes, most_ratio, &bytes)) return most;
+  return std::min(most, bytes);
 }
 
 }  // namespace
@@ -75,21 +87,32 @@ damage no_bytes(std::uint64_t chunk_bytes) {
   return damage(fmt::format("a chunk of {} bytes is stored in none; copy or write the file again", chunk_bytes));
 }
 
-chunk_check::chunk_check(const dataset_description& d) : d_(d) {
+chunk_check::chunk_check(const dataset_description& d, check_memory& memory) : d_(d), memory_(memory) {
   if (d.info.layout != layout::chunked) return;
   chunk_bytes_ = chunk_bytes(d);
-  if (chunks_can_be_numbered(d)) sound_.resize(remembered);
-  if (d.info.filters.size() > most_filters) return;
-  stages_.resize(d.info.filters.size());
+  sound_.resize(std::min(remembered, number_of_chunks(d)));
+  filters_ = filters_of(d);
+}
+
+chunk_check::undone chunk_check::filters_of(const dataset_description& d) {
+  undone found;
+  if (d.info.filters.size() > most_filters) return found;
+  found.stages.resize(d.info.filters.size());
   bool followed = true;
   for (std::size_t n = d.info.filters.size(); n-- > 0;) {
     const auto& f = d.info.filters[n];
     if (f.id == H5Z_FILTER_DEFLATE || f.id == H5Z_FILTER_SHUFFLE || f.id == H5Z_FILTER_FLETCHER32)
-      stages_[n] = make_decoder(f);
-    followed = followed && stages_[n];
-    if (followed && f.id == H5Z_FILTER_DEFLATE) deflates_ |= 1u << n;
+      found.stages[n] = make_decoder(f);
+    followed = followed && found.stages[n];
+    if (followed && f.id == H5Z_FILTER_DEFLATE) found.deflates |= 1u << n;
   }
-  if (deflates_ != 0) workspace_ = std::make_unique<decode_workspace>(workspace_sizes{});
+  return found;
+}
+
+std::size_t chunk_check::half_bytes(const dataset_description& d, std::uint64_t stored_bytes) {
+  if (d.info.layout != layout::chunked) return 0;
+  const auto deflates = filters_of(d).deflates;
+  return deflates != 0 ? undone_bytes(chunk_bytes(d), stored_bytes, deflates) : 0;
 }
 
 chunk_check::~chunk_check() = default;
@@ -153,38 +176,35 @@ void chunk_check::look_at(hid_t dataset, const extents& at) {
     };
     if (found.bytes == 0 && is_so()) throw no_bytes(chunk_bytes_);
     if (plain && found.bytes != chunk_bytes_ && is_so()) throw wrong_size(found.bytes, chunk_bytes_);
-    if (!plain && (deflates_ & ~found.mask) != 0) {
+    if (!plain && (filters_.deflates & ~found.mask) != 0) {
       if (found.bytes > most_inflated(chunk_bytes_))
         throw damage(fmt::format("a chunk of {} bytes is stored in {}; copy or write the file again", chunk_bytes_,
                                  found.bytes));
-      std::vector<std::byte> stored(found.bytes);
+      const auto memory = memory_.borrow(undone_bytes(chunk_bytes_, found.bytes, filters_.deflates));
       std::uint32_t mask = 0;
-      if (H5Dread_chunk(dataset, H5P_DEFAULT, offset.data(), &mask, stored.data()) < 0) return;  // libhdf5 says why
-      undo(stored, mask);
+      if (H5Dread_chunk(dataset, H5P_DEFAULT, offset.data(), &mask, memory.stored.data()) < 0) return;  // libhdf5 says why
+      undo(memory, found.bytes, mask);
     }
   }
   if (known != nullptr) *known = n + 1;
 }
 
-/// Each filter's output is kept for the next alone, and takes memory as far as it is written. What does not decode is
-/// libhdf5's to tell: it gets no further.
-void chunk_check::undo(std::span<const std::byte> stored, std::uint32_t mask) {
-  std::unique_ptr<std::byte[]> kept;  // what `current` lies in, but for what is stored
-  auto current = stored;
-  for (std::size_t n = stages_.size(); n-- > 0;) {
+/// Each filter's output is kept for the next alone. What does not decode is libhdf5's to tell: it gets no further.
+void chunk_check::undo(const check_memory::halves& memory, std::size_t stored_bytes, std::uint32_t mask) {
+  auto from = memory.stored, to = memory.other;
+  std::span<const std::byte> current = from.first(stored_bytes);
+  for (std::size_t n = filters_.stages.size(); n-- > 0;) {
     if (mask >> n & 1) continue;
-    if (!stages_[n]) return;
-    const auto& filter = *stages_[n];
-    const auto most = filter.compresses() ? most_inflated(chunk_bytes_) : filter.decoded_bytes(current.size());
+    if (!filters_.stages[n]) return;
+    const auto& filter = *filters_.stages[n];
+    const auto most = filter.compresses() ? to.size() : filter.decoded_bytes(current.size());
     std::optional<std::size_t> bytes;
     try {
       if (!filter.writes()) {
-        current = filter.decode(current, {}, *workspace_);
+        current = filter.decode(current, {}, memory_.workspace());
         continue;
       }
-      auto next = std::make_unique_for_overwrite<std::byte[]>(most);
-      bytes = filter.decode_at_most(current, {next.get(), most}, *workspace_);
-      kept = std::move(next);
+      bytes = filter.decode_at_most(current, to.first(most), memory_.workspace());
     } catch (const failure&) {
       return;
     }
@@ -193,7 +213,8 @@ void chunk_check::undo(std::span<const std::byte> stored, std::uint32_t mask) {
           fmt::format("a filter makes more than {} bytes of it, which no chunk of its size needs; copy or write "
                       "the file again",
                       most));
-    current = {kept.get(), *bytes};
+    std::swap(from, to);
+    current = from.first(*bytes);
   }
   if (current.size() < chunk_bytes_)
     throw damage(fmt::format("it holds {} of {} bytes; copy or write the file again", current.size(), chunk_bytes_));

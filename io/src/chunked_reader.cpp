@@ -26,7 +26,7 @@ chunked_reader::chunked_reader(read_world& world, std::size_t file, std::size_t 
       chunk_strides_(packed_strides(grid.chunk_shape(), grid.rank(), d->value.stored_bytes)),
       partial_unfiltered_(d->partial_chunks_unfiltered),
       fill_value_(d->fill_value),
-      library_(world, through, number, std::move(d)) {
+      library_(world, through, number, std::move(d), world.files[file].identity.bytes) {
   const auto file_bytes = world_.files[file_].identity.bytes;
   index_.visit_stored([&](std::uint64_t, const chunk_entry& entry) {
     if (entry.address <= file_bytes && entry.bytes <= file_bytes - entry.address)

@@ -29,6 +29,7 @@ struct reader_memory {
   std::uint64_t cut_rows = 0;        ///< extent of the tallest of them along the row axis
   std::size_t index_bytes = 0;       ///< held
   std::size_t staged_bytes = 0;      ///< held
+  std::size_t check_bytes = 0;       ///< of a half of check_memory
   std::size_t library_bytes = 0;     ///< libhdf5's chunk cache while the dataset is open in it
   std::size_t library_datasets = 0;  ///< that are opened in libhdf5 to be read
 };

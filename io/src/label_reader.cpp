@@ -42,7 +42,7 @@ label_reader::label_reader(read_world& world, hid_t dataset, const dataset_descr
   box all;
   all.rank = rank_;
   all.count = shape_;
-  if (rank_ > 0 && d.values() > 0) chunk_check(d).look(dataset, all, 0);
+  if (rank_ > 0 && d.values() > 0) chunk_check(d, world.checks).look(dataset, all, 0);
   if (d.values() > 0) read_texts(dataset, d.value.memory.native());
 }
 

@@ -72,12 +72,14 @@ void library_read(hid_t dataset, const dataset_description& d, const box& part, 
   }
 }
 
-library_reader::library_reader(read_world& world, std::size_t file, std::size_t number, shared_description description)
+library_reader::library_reader(read_world& world, std::size_t file, std::size_t number, shared_description description,
+                               std::uint64_t file_bytes)
     : world_(world),
       file_(file),
       number_(number),
       description_(std::move(description)),
       cache_bytes_(cache_bytes_for(*description_)),
+      check_bytes_(chunk_check::half_bytes(*description_, file_bytes)),
       process_(::getpid()) {}
 
 reader_memory library_reader::memory(std::size_t) const {
@@ -85,6 +87,7 @@ reader_memory library_reader::memory(std::size_t) const {
   m.scratch.decoded_bytes = std::max(spread_bytes, description_->value.bytes);
   m.library_bytes = cache_bytes_;
   m.library_datasets = 1;
+  m.check_bytes = check_bytes_;
   return m;
 }
 
@@ -104,7 +107,7 @@ std::shared_ptr<library_dataset> library_reader::open() const {
       checked(H5Pset_chunk_cache(access.native(), 12421, cache_bytes_, 1.0), "its chunk cache cannot be set");
     open->dataset.reset(H5Dopen2(open->file.native(), description_->object.c_str(), access.native()));
     if (!open->dataset) throw failure("it cannot be opened again", 0, library_messages());
-    open->check = std::make_unique<chunk_check>(*description_);
+    open->check = std::make_unique<chunk_check>(*description_, world_.checks);
     return open;
   });
 }

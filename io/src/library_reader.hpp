@@ -12,8 +12,9 @@ void library_read(hid_t dataset, const dataset_description& description, const b
 /// Reads through libhdf5, in pieces, each under the guard: any dataset that libhdf5 can read.
 class library_reader final : public dataset_reader {
  public:
-  /// `number` names the dataset in the world's set of open ones.
-  library_reader(read_world& world, std::size_t file, std::size_t number, shared_description description);
+  /// `number` names the dataset in the world's set of open ones; `file_bytes`: of the file where it lies.
+  library_reader(read_world& world, std::size_t file, std::size_t number, shared_description description,
+                 std::uint64_t file_bytes);
 
   reader_memory memory(std::size_t row_axis) const override;
   std::uint64_t decoded_rows(std::size_t row_axis) const override { return io::decoded_rows(*description_, row_axis); }
@@ -30,7 +31,7 @@ class library_reader final : public dataset_reader {
   read_world& world_;
   std::size_t file_, number_;
   shared_description description_;
-  std::size_t cache_bytes_ = 0;
+  std::size_t cache_bytes_ = 0, check_bytes_ = 0;
   long process_ = 0;
 };
 

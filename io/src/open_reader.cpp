@@ -215,7 +215,8 @@ std::unique_ptr<dataset_reader> open_reader(read_world& world, const source_file
     info.access = access::locked;
     info.reason = std::move(why);
   }
-  return std::make_unique<library_reader>(world, file.through, world.datasets++, d);
+  return std::make_unique<library_reader>(world, file.through, world.datasets++, d,
+                                          world.files[file.number].identity.bytes);
 }
 
 }  // namespace penstock::io

@@ -25,6 +25,7 @@ struct read_world {
   explicit read_world(const read_options& options)
       : how(options.around_page_cache ? caching::around : caching::page_cache),
         faults(options.faults),
+        checks(options.faults),
         raw(options.open_files),
         library(options.open_files) {}
 
@@ -50,6 +51,7 @@ struct read_world {
   caching how;  ///< of raw files
   bool opening = true;
   fault_seam faults;
+  check_memory checks;  ///< for all that is read through libhdf5
   counters count;
   std::vector<known_file> files;                         ///< distinct; readers name them by number
   std::unordered_map<std::string, std::size_t> numbers;  ///< by path

@@ -24,6 +24,7 @@ void row_reader::impl::sum_up() {
     needs.cut_chunks = std::max(needs.cut_chunks, m.cut_chunks);
     needs.chunk_bytes = std::max(needs.chunk_bytes, m.chunk_bytes);
     needs.cut_rows = std::max(needs.cut_rows, m.cut_rows);
+    needs.check_bytes = std::max(needs.check_bytes, m.check_bytes);
     needs.library_bytes = std::max(needs.library_bytes, m.library_bytes);
     needs.library_datasets += m.library_datasets;
   }
@@ -67,6 +68,7 @@ std::vector<memory_item> row_reader::impl::memory(const read_resources& resource
   add(memory_items::chunk_index, needs.index_bytes);
   add(memory_items::staged, needs.staged_bytes);
   add(memory_items::scratch, resources.concurrency * needs.scratch.bytes());
+  add(memory_items::check, 2 * needs.check_bytes);
   add(memory_items::decoded, cache_slots(resources) * needs.chunk_bytes);
   add(memory_items::library, needs.library_bytes * std::min(open_files, needs.library_datasets));
   return items;
@@ -78,6 +80,10 @@ void row_reader::impl::reserve(const read_resources& resources) {
   with_context(place(segments.front().where, {}), [&] {
     ask_for_memory(world.faults, memory_items::scratch, resources.concurrency * needs.scratch.bytes());
     scratches = std::make_unique<scratch_pool>(resources.concurrency, needs.scratch);
+    {
+      const library_guard guard;
+      world.checks.reserve(needs.check_bytes);
+    }
     const auto slots = cache_slots(resources);
     ask_for_memory(world.faults, memory_items::decoded, slots * needs.chunk_bytes);
     world.cache = slots > 0 ? std::make_unique<chunk_cache>(slots, needs.chunk_bytes) : nullptr;

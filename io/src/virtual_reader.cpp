@@ -57,6 +57,7 @@ reader_memory virtual_reader::memory(std::size_t row_axis) const {
     all.scratch.include(m.scratch);
     all.index_bytes += m.index_bytes;
     all.staged_bytes += m.staged_bytes;
+    all.check_bytes = std::max(all.check_bytes, m.check_bytes);
     all.library_bytes = std::max(all.library_bytes, m.library_bytes);
     all.library_datasets += m.library_datasets;
     all.chunk_bytes = std::max(all.chunk_bytes, m.chunk_bytes);

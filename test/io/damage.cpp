@@ -1,5 +1,6 @@
 // Which failures are damage of what is stored, and which rows they name.
 
+#include "../support/damaged_chunks.hpp"
 #include "made_files.hpp"
 
 #include <penstock/config.hpp>
@@ -18,9 +19,11 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 
 namespace io = penstock::io;
@@ -46,6 +49,33 @@ struct bad_place final : penstock::fault_injector {
   std::uint64_t at;
   int error, times;
 };
+
+/// The n-th use of a site since it was armed fails.
+struct nth_use final : penstock::fault_injector {
+  nth_use(penstock::fault_site where, int code) : site(where), error(code) {}
+
+  penstock::fault before(penstock::fault_site where, std::string_view what, std::uint64_t, std::size_t bytes) override {
+    if (where != site) return {};
+    if (where == penstock::fault_site::allocate_host && what == looked_at) asked.push_back(bytes);
+    if (left < 0 || left-- != 0) return {};
+    happened = true;
+    return {.error = error};
+  }
+  void arm(int n) { left = n, happened = false; }
+
+  static constexpr std::string_view looked_at = "chunks that are looked at";
+  penstock::fault_site site;
+  int error, left = -1;
+  bool happened = false;
+  std::vector<std::size_t> asked;  // for looking at chunks
+};
+
+std::size_t bytes_to_look_at_chunks(const io::row_reader& reader, std::size_t concurrency) {
+  std::size_t bytes = 0;
+  for (const auto& item : reader.memory({.concurrency = concurrency}))
+    bytes += item.name == nth_use::looked_at ? item.bytes : 0;
+  return bytes;
+}
 
 const fs::path& faulty_folder() {
   static const fs::path folder = [] {
@@ -157,6 +187,60 @@ BOOST_AUTO_TEST_CASE(what_a_disk_has_lost_is_damage_and_what_may_come_back_is_no
       BOOST_TEST(context.damaged == is_damage, name << ", " << code);
     }
 }
+
+#if PENSTOCK_HAS_LIBDEFLATE
+/// The fourth chunk of /longer goes through libhdf5, alone: memory is taken for it while it is looked at.
+BOOST_AUTO_TEST_CASE(memory_that_is_refused_where_a_chunk_is_looked_at_is_no_damage) {
+  const auto faults = std::make_shared<nth_use>(penstock::fault_site::allocate_host, ENOMEM);
+  const io::row_reader reader({{.file = faulty_folder() / "faulty.h5", .dataset = "/longer"}}, {.faults = faults});
+  BOOST_TEST_REQUIRE((reader.segments()[0].info.access == io::access::direct));
+  std::vector<std::byte> out(64 * reader.row_bytes());
+  reader.read(0, 24, std::span(out).first(24 * reader.row_bytes()));
+  BOOST_TEST_REQUIRE(faults->asked.empty());
+  faults->arm(0);  // the next is for opening the dataset in libhdf5, the one after for this
+  BOOST_CHECK_EXCEPTION(reader.read(0, 64, out), io::error, [](const io::error& e) { return !e.context().damaged; });
+  BOOST_TEST(faults->asked.empty());
+  faults->arm(1);
+  BOOST_CHECK_EXCEPTION(reader.read(0, 64, out), io::error, [](const io::error& e) {
+    return e.context().system == ENOMEM && !e.context().damaged &&
+           std::string(e.what()).find("there is not enough host memory") != std::string::npos;
+  });
+  BOOST_TEST(faults->happened);
+  BOOST_TEST(faults->asked.size() == 1u);
+  reader.read(0, 64, out);
+  std::uint32_t last = 0;
+  std::memcpy(&last, out.data() + out.size() - 4, 4);
+  BOOST_TEST(last == 64u * 8 - 1);
+}
+
+/// A chunk has 256 bytes: in each half there may be those, half as many, and 1 MiB.
+BOOST_AUTO_TEST_CASE(memory_in_which_chunks_are_looked_at_is_in_the_ledger_once_and_no_read_takes_any) {
+  constexpr std::size_t half = 256 + 128 + (1 << 20);
+  const auto file = faulty_folder() / "faulty.h5";
+  const auto faults = std::make_shared<nth_use>(penstock::fault_site::allocate_host, 0);
+  io::row_reader reader({{.file = file, .dataset = "/locked_gzip"}}, {.faults = faults});
+  for (const std::size_t concurrency : {1, 8}) BOOST_TEST(bytes_to_look_at_chunks(reader, concurrency) == 2 * half);
+  reader.reserve({.concurrency = 8});
+  BOOST_TEST(faults->asked == std::vector<std::size_t>{2 * half}, boost::test_tools::per_element());
+  std::vector<std::byte> out(64 * reader.row_bytes());
+  faults->asked.clear();
+  reader.read(0, 64, out);
+  BOOST_TEST(faults->asked.empty());
+  for (const std::string others : {"/locked", "/gzip"})
+    BOOST_TEST(bytes_to_look_at_chunks(io::row_reader({{.file = file, .dataset = others}}), 8) == 0u, others);
+}
+
+/// What a header claims is not asked for: deflate makes at most 1032 bytes of one.
+BOOST_AUTO_TEST_CASE(memory_in_which_chunks_are_looked_at_is_no_more_than_the_file_can_fill) {
+  const auto file = made_folder() / "claims_a_chunk.h5";
+  penstock::test::run_python("import h5py\nwith h5py.File('" + file.string() +
+                             "', 'w') as f:\n  f.create_dataset('x', (1 << 29,), '<u4', chunks=(1 << 29,), "
+                             "scaleoffset=0, compression='gzip')\n");
+  const io::row_reader reader({{.file = file, .dataset = "/x"}});
+  BOOST_TEST_REQUIRE((reader.segments()[0].info.access == io::access::locked));
+  BOOST_TEST(bytes_to_look_at_chunks(reader, 1) == 2 * 1032 * fs::file_size(file));
+}
+#endif
 
 BOOST_AUTO_TEST_CASE(a_filter_without_its_plugin_is_no_damage) {
   for (const std::string name : {"/no_plugin", "/no_plugin_behind"}) {

@@ -5,6 +5,7 @@ Writes faulty.h5, and places.txt: dataset, number of a chunk, and where it lies 
 """
 import os
 import sys
+import zlib
 
 import h5py
 import numpy as np
@@ -32,6 +33,9 @@ with h5py.File(path, "w") as f:
     f.create_dataset("together", data=array, chunks=chunks)
     f.create_dataset("gzip", data=array, chunks=chunks, compression="gzip")
     f.create_dataset("locked", data=array, chunks=chunks, scaleoffset=0)
+    f.create_dataset("locked_gzip", data=array, chunks=chunks, scaleoffset=0, compression="gzip")
+    longer = f.create_dataset("longer", data=array, chunks=chunks, compression="gzip")  # the fourth stream, than its chunk
+    longer.id.write_direct_chunk((24, 0), zlib.compress(array[24:32].tobytes() + bytes(300)))
     source = h5py.VirtualSource(f["gzip"])
     layout = h5py.VirtualLayout((16, 8), "<u4")
     layout[0:8] = source[40:48]
