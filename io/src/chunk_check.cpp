@@ -182,7 +182,12 @@ void chunk_check::look_at(hid_t dataset, const extents& at) {
                                  found.bytes));
       const auto memory = memory_.borrow(undone_bytes(chunk_bytes_, found.bytes, filters_.deflates));
       std::uint32_t mask = 0;
-      if (H5Dread_chunk(dataset, H5P_DEFAULT, offset.data(), &mask, memory.stored.data()) < 0) return;  // libhdf5 says why
+      take_driver_error();
+      if (H5Dread_chunk(dataset, H5P_DEFAULT, offset.data(), &mask, memory.stored.data()) < 0) {
+        const int system = take_driver_error();
+        const auto cause = library_cause_of_failure();
+        throw_unread(system, cause, library_messages());
+      }
       undo(memory, found.bytes, mask);
     }
   }

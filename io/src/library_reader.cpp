@@ -105,8 +105,12 @@ std::shared_ptr<library_dataset> library_reader::open() const {
     const property_id access(checked(H5Pcreate(H5P_DATASET_ACCESS), "dataset access properties cannot be made"));
     if (cache_bytes_ > 0)
       checked(H5Pset_chunk_cache(access.native(), 12421, cache_bytes_, 1.0), "its chunk cache cannot be set");
+    take_driver_error();
     open->dataset.reset(H5Dopen2(open->file.native(), description_->object.c_str(), access.native()));
-    if (!open->dataset) throw failure("it cannot be opened again", 0, library_messages());
+    if (!open->dataset) {
+      const int system = take_driver_error();
+      throw failure("it cannot be opened again", system, library_messages());
+    }
     open->check = std::make_unique<chunk_check>(*description_, world_.checks);
     return open;
   });

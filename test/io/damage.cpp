@@ -188,6 +188,50 @@ BOOST_AUTO_TEST_CASE(what_a_disk_has_lost_is_damage_and_what_may_come_back_is_no
     }
 }
 
+/// A policy that leaves damaged rows out would mask them. Of this dataset each chunk is looked at before libhdf5 reads
+/// it: its place in the index, then what is stored.
+BOOST_AUTO_TEST_CASE(want_of_memory_or_descriptors_is_no_damage_wherever_a_chunk_is_looked_at) {
+  const auto expected = [] {
+    std::vector<std::uint32_t> values(64 * 8);
+    for (std::size_t n = 0; n < values.size(); ++n) values[n] = static_cast<std::uint32_t>(n);
+    return values;
+  }();
+  for (const int code : {ENOMEM, EMFILE, ENFILE}) {
+    int uses = 0, naming_a_chunk = 0;
+    for (;; ++uses) {
+      BOOST_TEST_CONTEXT("errno " << code << ", read " << uses) {
+        const auto faults = std::make_shared<nth_use>(penstock::fault_site::read_file, code);
+        const io::row_reader reader({{.file = faulty_folder() / "faulty.h5", .dataset = "/locked_gzip"}},
+                                    {.faults = faults});
+        BOOST_TEST_REQUIRE((reader.segments()[0].info.access == io::access::locked));
+        std::vector<std::uint32_t> found(64 * 8);
+        const auto bytes = std::as_writable_bytes(std::span(found));
+        faults->arm(uses);
+        std::optional<io::error_context> told;
+        try {
+          reader.read(0, 64, bytes);
+        } catch (const io::error& e) {
+          told = e.context();
+        }
+        faults->left = -1;
+        BOOST_TEST(told.has_value() == faults->happened);
+        if (told) {
+          BOOST_TEST(told->system == code);
+          BOOST_TEST(!told->damaged);
+          naming_a_chunk += told->rows.count == 8;
+        }
+        reader.read(0, 64, bytes);
+        BOOST_TEST(found == expected, boost::test_tools::per_element());
+        if (!faults->happened) break;
+      }
+    }
+#if PENSTOCK_HAS_LIBDEFLATE
+    BOOST_TEST(naming_a_chunk >= 9);  // a node of the index, and what is stored of eight chunks
+#endif
+    BOOST_TEST(uses > naming_a_chunk);
+  }
+}
+
 #if PENSTOCK_HAS_LIBDEFLATE
 /// The fourth chunk of /longer goes through libhdf5, alone: memory is taken for it while it is looked at.
 BOOST_AUTO_TEST_CASE(memory_that_is_refused_where_a_chunk_is_looked_at_is_no_damage) {

@@ -1,6 +1,7 @@
 // What happens to files while a pipeline streams them: cut, replaced, damaged chunks, with either policy.
 
 #include "../pipeline/small_file.hpp"
+#include "../support/damaged_chunks.hpp"
 #include "fault_table.hpp"
 #include "nth_use.hpp"
 
@@ -10,7 +11,9 @@
 #include <boost/test/data/test_case.hpp>
 
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <optional>
 
@@ -148,6 +151,66 @@ void try_chunks(const std::string& device, const std::string& fault, nth_use::da
                  .most = 120});
 }
 
+/// A dataset /x of 1 + row, with gzip and a filter that only libhdf5 reads: it is looked at first. Gone with the
+/// object.
+struct looked_at_file {
+  fs::path path = fs::temp_directory_path() / ("penstock-looked-at-" + std::to_string(::getpid()) + ".h5");
+
+  looked_at_file() {
+    run_python("import h5py, numpy as np\nwith h5py.File('" + path.string() +
+               "', 'w') as f:\n  f.create_dataset('x', data=1 + np.arange(" + std::to_string(file_rows) +
+               ", dtype='i4'), chunks=(" + std::to_string(chunk_rows) + ",), scaleoffset=0, compression='gzip')\n");
+  }
+  ~looked_at_file() { fs::remove(path); }
+  looked_at_file(const looked_at_file&) = delete;
+  looked_at_file& operator=(const looked_at_file&) = delete;
+
+  /// Damaged rows are left out.
+  pp::pipeline build(const std::string& device, penstock::fault_seam faults) const {
+    auto source = pp::source{}.field("x", {{.file = path, .dataset = "/x"}});
+    return (pp::read(source.damaged({.policy = pp::damage_policy::skip})) | std::move(faults) |
+            pp::transport({.block_bytes = 1024, .slots = 4, .threads = 2}) |
+            pp::batched({.rows = 50, .last = pp::last_batch::pad}))
+        .build(gpu::device::parse(device), enough);
+  }
+};
+
+std::string epoch_of_numbers(pp::pipeline& from) {
+  std::uint64_t rows = 0;
+  for (const pp::batch& batch : from.epochs(0, 1)) {
+    const auto x = fetch<std::int32_t>(batch, "x");
+    const auto ids = batch.row_ids();
+    for (std::size_t n = 0; n < ids.size(); ++n, ++rows)
+      if (x[n] != static_cast<std::int32_t>(1 + ids[n])) return "a row is masked or wrong";
+  }
+  if (from.report().damaged_row_count > 0) return "rows are listed as damaged";
+  return rows == file_rows ? "right rows" : "rows are missing";
+}
+
+void try_want(const std::string& device, const std::string& fault, int code) {
+  const looked_at_file file;
+  const auto faults = std::make_shared<nth_use>(penstock::fault_site::read_file, penstock::fault{.error = code});
+  const auto is_told = [](const outcome& how) {
+    return how.name == "pipeline::error (read)" && how.says(".h5:/x") && how.says("rows ");
+  };
+  try_positions({.stage = "read by libhdf5, policy skip",
+                 .fault = fault,
+                 .on = device,
+                 .run =
+                     [&](std::int64_t n) {
+                       auto pipeline = file.build(device, faults);
+                       faults->arm(n);
+                       const outcome how = outcome_of([&] { return epoch_of_numbers(pipeline); });
+                       faults->disarm();
+                       BOOST_TEST(epoch_of_numbers(pipeline) == "right rows");
+                       return how;
+                     },
+                 .happened = [&] { return faults->happened(); },
+                 .since = [&] { return faults->since(); },
+                 .expected = is_told,
+                 .most = 120});
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(file_faults, *boost::unit_test::timeout(600))
@@ -192,6 +255,12 @@ BOOST_DATA_TEST_CASE(a_damaged_chunk_is_never_replaced_silently_whatever_the_pol
     try_chunks(name, fault, change, pp::damage_policy::stop, told);
     try_chunks(name, fault, change, pp::damage_policy::skip, masked);
   }
+}
+
+/// What the system does not give while a chunk is looked at or read says nothing of what is stored.
+BOOST_DATA_TEST_CASE(rows_that_want_memory_or_descriptors_are_never_masked, every_device, name) {
+  try_want(name, "ENOMEM", ENOMEM);
+  try_want(name, "EMFILE", EMFILE);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
