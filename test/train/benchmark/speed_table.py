@@ -4,7 +4,8 @@
 A bar is met where Penstock, streamed, reaches the smaller of 0.97 times PyTorch's `graph` (rows on the GPU, whole step a
 CUDA graph) and 0.85 times the ideal reader, at batch 256 of 1.5 times `graph` (float32: 1.3); 8 times PyTorch fed by h5py
 (bf16 at 16384: 15), or `graph`, where that is less; and 0.95 times its own step on rows that are on the device, where that
-is below 0.85 times the ideal reader."""
+is below 0.85 times the ideal reader. Where PyTorch was not measured, 0.85 times the ideal reader is enough, and less leaves
+it open."""
 
 import json
 import sys
@@ -22,14 +23,16 @@ class Figures:
         return max(found, default=None)
 
 
-def bars(figures, batch, precision):
-    """Pairs of a name and what must be reached, as far as all that a bar takes was measured."""
+def bars(figures, batch, precision, streamed):
+    """Pairs of a name and what must be reached, as far as what was measured decides it."""
     graph = figures.rate("pytorch", batch, precision, kind="graph")
     fed = figures.rate("pytorch", batch, precision, kind="h5slice")
     resident, limit = figures.rate("resident", batch, precision), figures.limit
     if graph and limit:
         ahead = (1.3 if precision == "float32" else 1.5) if batch == 256 else 0.97
         yield "graph", min(ahead * graph, 0.85 * limit)
+    elif limit and streamed >= 0.85 * limit:
+        yield "graph", 0.85 * limit
     if graph and fed:
         times = 15 if (batch, precision) == (16384, "bf16") else 8
         yield "h5py", times * fed if times == 15 else min(times * fed, graph)
@@ -61,7 +64,7 @@ def main():
         batch, precision, streamed = figure["batch"], figure["precision"], figure["gb_per_s"]
         beside = [figures.rate("resident", batch, precision)]
         beside += [figures.rate("pytorch", batch, precision, kind=kind) for kind in ("graph", "incore", "h5slice")]
-        result = verdict(streamed, list(bars(figures, batch, precision)))
+        result = verdict(streamed, list(bars(figures, batch, precision, streamed)))
         all_met = all_met and not result.startswith("missed")
         print(f"| {batch} | {precision} | {streamed:.1f} | " + " | ".join(map(cell, beside)) + f" | {result} |")
     return 0 if all_met else 1
