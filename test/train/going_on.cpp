@@ -1,6 +1,7 @@
 #include "fixture.hpp"
 #include "training_file.hpp"
 
+#include <penstock/io/error.hpp>
 #include <penstock/train/error.hpp>
 
 #include <boost/test/data/test_case.hpp>
@@ -9,6 +10,8 @@
 #include <cmath>
 #include <limits>
 #include <ostream>
+#include <stop_token>
+#include <string>
 
 using namespace penstock;
 using penstock::test::small_trainer;
@@ -176,6 +179,51 @@ BOOST_AUTO_TEST_CASE(what_changes_the_bits_of_a_resumed_run_is_said) {
   BOOST_TEST(said(options).find("epsilon 1e-08") < said(options).find("epsilon 1e-06"));
   BOOST_TEST(said(options).find("epsilon 1e-06") != std::string::npos);
   BOOST_TEST(said(small_trainer(64, 1)) == "its split of a step was 2 x 32 rows, and this run's is 1 x 64 rows");
+}
+
+BOOST_AUTO_TEST_CASE(another_top_k_is_said_within_an_epoch_alone) {
+  const training_file data;
+  auto options = small_trainer();
+  options.stage.top_k = 2;
+  training_run run(data, options);
+  auto other = options;
+  other.stage.top_k = 3;
+  const auto said = [&](const train::trainer_options& how) {
+    run.trainer.save(data.path("c.h5"));
+    return training_run(data, how).trainer.resume(data.path("c.h5"));
+  };
+  BOOST_TEST(said(other) == "");
+  std::stop_source stop;
+  run.trainer.train_epoch(run.planned.training, stop.get_token(),
+                          [&](const train::epoch_progress&) { stop.request_stop(); });
+  BOOST_TEST_REQUIRE(run.trainer.position().next_batch > 0u);
+  BOOST_TEST(said(options) == "");
+  BOOST_TEST(said(other) == "its top-k of the epoch under way was 2, and this run's is 3");
+  BOOST_TEST(run.trainer.train_epoch(run.planned.training).complete);
+  BOOST_TEST(said(other) == "");
+}
+
+BOOST_AUTO_TEST_CASE(what_a_resume_refuses_shows_without_memory_for_a_run) {
+  const training_file data;
+  const auto options = small_trainer(64, 2);
+  const auto file = data.path("c.h5");
+  BOOST_CHECK_THROW(train::check_checkpoint(file, options), io::error);
+  training_run(data, options).trainer.save(file);
+  BOOST_CHECK_NO_THROW(train::check_checkpoint(file, options));
+  BOOST_CHECK_NO_THROW(train::check_checkpoint(file, small_trainer(32, 4)));
+  const auto is_refused = [&](train::trainer_options other, const std::string& words) {
+    const auto says = [&](const train::error& e) { return std::string(e.what()).find(words) != std::string::npos; };
+    BOOST_CHECK_EXCEPTION(train::check_checkpoint(file, other), train::error, says);
+    BOOST_CHECK_EXCEPTION(training_run(data, other).trainer.resume(file), train::error, says);
+  };
+  is_refused(small_trainer(64, 1), "rows of a step");
+  auto other = options;
+  other.stage.model.hidden = {25};
+  is_refused(other, "its model is");
+  other = options;
+  other.class_names = {"a", "b", "c", "d"};
+  is_refused(other, "its classes are numbers");
+  BOOST_CHECK_THROW(train::check_checkpoint(data.file, options), train::error);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -69,6 +69,7 @@ struct files_of_rows {
       const auto end = text.find(", and this run began with " + then);
       return text.starts_with(start) && end != std::string::npos && text.substr(0, end) != start + then;
     };
+    BOOST_CHECK_EXCEPTION(run.trainer.check_source(training), train::error, names_both);
     BOOST_CHECK_EXCEPTION(run.trainer.train_epoch(training), train::error, names_both);
     BOOST_TEST(test::same_bits<float>(run.weights(), before));
   }
@@ -88,6 +89,22 @@ BOOST_AUTO_TEST_CASE(another_file_between_the_first_and_the_last_is_refused) {
   train_on(rows(source({0, 1, 2})));
   is_refused(rows(source({0, 3, 2})));
   goes_on(rows(source({0, 1, 2})));
+}
+
+BOOST_AUTO_TEST_CASE(a_look_at_the_data_before_the_first_epoch_does_not_stand_for_it) {
+  auto these = rows(source({0, 1, 2})), others = rows(source({0, 3, 2}));
+  training_run fresh(data, small_trainer());
+  BOOST_TEST(fresh.trainer.position().source.empty());
+  fresh.trainer.check_source(these);
+  fresh.trainer.save(data.path("c.h5"));
+  for (int times = 0; times < 2; ++times) {
+    training_run run(data, small_trainer());
+    run.trainer.resume(data.path("c.h5"));
+    if (times == 1) run.trainer.check_source(these);
+    BOOST_CHECK_THROW(run.trainer.check_source(others), train::error);
+    BOOST_CHECK_THROW(run.trainer.train_epoch(others), train::error);
+    BOOST_TEST(run.trainer.train_epoch(these).complete);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(as_many_other_rows_of_the_same_files_are_refused) {

@@ -56,7 +56,7 @@ json read_attributes(const std::filesystem::path& file) {
   return there;
 }
 
-void check_identity(const std::filesystem::path& file, const json& there, const learner& model,
+void check_identity(const std::filesystem::path& file, const json& there, const std::string& model,
                     const trainer_options& options) {
   const json names = there.value("class_names", json::array()), own = names_of_classes(options);
   if (names != own)
@@ -124,8 +124,11 @@ std::string other_precision(const json& there, learner& model, const stage_optio
 }
 
 /// The same of options that may differ.
-std::string other_arithmetic(const json& there, const learner& model, const trainer_options& options) {
-  const json here = arithmetic_of(model, options), other = there.value("arithmetic", json::object());
+std::string other_arithmetic(const json& there, const learner& model, const trainer_options& options,
+                             bool within_epoch) {
+  json here = arithmetic_of(model, options);
+  const json other = there.value("arithmetic", json::object());
+  if (!within_epoch) here.erase(top_k_under_way);
   std::string text;
   for (const auto& [name, value] : here.items())
     if (other.contains(name) && other.at(name) != value)
@@ -152,18 +155,25 @@ std::string forget_judged(const early_stopping& rule, position& at) {
       fmt::format("its epochs were judged by their {}, and this run's are by their {}: those before are forgotten",
                   name_of(at.judged.watched), name_of(rule.watched));
   at.judged = {};
+  at.judged_anew = true;
   return why;
+}
+
+/// The row of the epoch that a run goes on with.
+std::uint64_t next_row_in(const std::filesystem::path& file, const json& there, const trainer_options& options) {
+  const std::uint64_t next_row = count_of(there.at("next_row"));
+  if (next_row % options.stage.rows != 0)
+    refuse(file, fmt::format("it stands at row {} of an epoch, which is no multiple of batches of {} rows", next_row,
+                             options.stage.rows));
+  return next_row;
 }
 
 resumed_run run_in(const std::filesystem::path& file, learner& to, const trainer_options& options) {
   const json there = read_attributes(file);
   try {
-    check_identity(file, there, to, options);
+    check_identity(file, there, to.name(), options);
     const train::progress progress = progress_of(file, there);
-    const std::uint64_t next_row = count_of(there.at("next_row"));
-    if (next_row % options.stage.rows != 0)
-      refuse(file, fmt::format("it stands at row {} of an epoch, which is no multiple of batches of {} rows", next_row,
-                               options.stage.rows));
+    const std::uint64_t next_row = next_row_in(file, there, options);
     position at{.epoch = count_of(there.at("epoch")),
                 .next_batch = next_row / options.stage.rows,
                 .training = metrics_of(there.at("training")),
@@ -172,7 +182,8 @@ resumed_run run_in(const std::filesystem::path& file, learner& to, const trainer
                 .judged_on = there.at("judged_on"),
                 .source = there.at("source")};
     std::vector<std::string> differences{other_precision(there, to, options.stage),
-                                         other_arithmetic(there, to, options), forget_judged(options.stop, at)};
+                                         other_arithmetic(there, to, options, next_row != 0),
+                                         forget_judged(options.stop, at)};
     const input_statistics statistics =
         read_items(file, there, to.state(), to.stage() != nullptr ? options.stage.model.inputs : 0,
                    [&](const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes) {
@@ -203,6 +214,18 @@ input_statistics load_weights(const std::filesystem::path& file, const mlp_optio
   return read_whole(file, [&] { return weights_in(file, model, items, write); });
 }
 
+void check_run(const std::filesystem::path& file, const trainer_options& options) {
+  read_whole(file, [&] {
+    const json there = read_attributes(file);
+    try {
+      check_identity(file, there, {}, options);
+      return next_row_in(file, there, options);
+    } catch (const json::exception&) {
+      refuse(file, lacks_a_value);
+    }
+  });
+}
+
 resumed_run load_checkpoint(const std::filesystem::path& file, learner& to, const trainer_options& options) {
   return read_whole(file, [&] { return run_in(file, to, options); });
 }
@@ -214,7 +237,7 @@ void save_checkpoint(const std::filesystem::path& file, learner& from, const tra
   const json sums = write_items(to, from);
   json attributes = {{"format", format_version},
                      {"sealed", true},
-                     {"identity", identity_of(from, options)},
+                     {"identity", identity_of(from.name(), options)},
                      {"optimizer", to_text(options.stage.optimizer)},
                      {"epoch", at.epoch},
                      {"next_row", at.next_batch * options.stage.rows},

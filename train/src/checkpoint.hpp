@@ -29,6 +29,8 @@ struct resumed_run {
   position at;
   std::string difference;
 };
+/// See check_checkpoint().
+void check_run(const std::filesystem::path& file, const trainer_options& options);
 resumed_run load_checkpoint(const std::filesystem::path& file, learner& to, const trainer_options& options);
 
 }  // namespace penstock::train

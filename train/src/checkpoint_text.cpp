@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace penstock::train {
@@ -96,9 +97,9 @@ mlp_options model_of(const json& there) {
   return model;
 }
 
-json identity_of(const learner& model, const trainer_options& options) {
+json identity_of(const std::string& own_model, const trainer_options& options) {
   const stage_options& s = options.stage;
-  if (!model.name().empty()) return {{"model", model.name()}, {"rows of a step", s.rows * options.accumulate}};
+  if (!own_model.empty()) return {{"model", own_model}, {"rows of a step", s.rows * options.accumulate}};
   return {{"model", to_text(s.model)},
           {"loss", to_text(s.loss)},
           {"targets", std::string(name_of(s.targets))},
@@ -119,6 +120,7 @@ json arithmetic_of(const learner& model, const trainer_options& options) {
   }
   all["optimizer"] = to_text(s.optimizer);
   all["clipping"] = s.clip_norm > 0 ? fmt::format("at a norm of {}", s.clip_norm) : "none";
+  if (std::holds_alternative<softmax_cross_entropy>(s.loss)) all[top_k_under_way] = fmt::format("{}", s.top_k);
   return all;
 }
 

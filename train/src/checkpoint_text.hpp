@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
+#include <string>
 
 namespace penstock::train {
 
@@ -26,9 +27,12 @@ judged_epochs judged_of(const nlohmann::json& j);
 nlohmann::json description_of(const stage_options& s);
 mlp_options model_of(const nlohmann::json& there);
 
-/// What must be the same for a run to go on as if it had never stopped, each with its words for people.
-nlohmann::json identity_of(const learner& model, const trainer_options& options);
+/// What must be the same for a run to go on as if it had never stopped, each with its words for people. `own_model`:
+/// its name; empty: it is the stage.
+nlohmann::json identity_of(const std::string& own_model, const trainer_options& options);
 
+/// Of arithmetic_of(): the figure that counts nothing between two epochs.
+inline constexpr const char* top_k_under_way = "top-k of the epoch under way";
 /// What may differ when a run goes on, but changes its bits: texts, each with its words for people.
 nlohmann::json arithmetic_of(const learner& model, const trainer_options& options);
 

@@ -102,7 +102,8 @@ void trainer::observe_inputs(train::stage& stage, pipeline::pipeline& training, 
 
 epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_token stop, const observer& watch) {
   check_batch_rows(training.plan(), options_.stage);
-  check_source(training);
+  position_.source = checked_source(training);
+  resumed_ = false;
   const auto start = clock::now();
   const double rate = learning_rate(options_.stage.optimizer);
   const std::uint64_t steps_per_epoch = (training.batches_per_epoch() + options_.accumulate - 1) / options_.accumulate;
@@ -192,15 +193,19 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
 }
 
 /// The data and their order are those that the run began with.
-void trainer::check_source(const pipeline::pipeline& training) {
+std::string trainer::checked_source(const pipeline::pipeline& training) const {
   const std::string source = source_of(training, options_, model_->stage() == nullptr);
   if ((resumed_ || position_.next_batch != 0) && !position_.source.empty() && position_.source != source)
     throw error(
         fmt::format("the training set is {}, and this run began with {}; go on with the same files and rows in "
                     "the same order, or start afresh",
                     source, position_.source));
-  position_.source = source;
-  resumed_ = false;
+  return source;
+}
+
+void trainer::check_source(const pipeline::pipeline& training) {
+  std::string source = checked_source(training);
+  if (position_.source.empty()) position_.source = std::move(source);
 }
 
 /// Of a step that ended with an error, and of those after a row at fault, which changed nothing: it is noticed some
@@ -258,6 +263,7 @@ std::string trainer::judge_on(const pipeline::pipeline& testing) {
     options.stored_weight.clear();  // a test set may lack it
   std::string here = source_of(testing, options, model_->stage() == nullptr);
   const std::string before = std::exchange(position_.judged_on, std::move(here));
+  if (before != position_.judged_on) position_.judged_anew = true;
   if (position_.judged.epochs == 0 || before.empty() || before == position_.judged_on) return {};
   position_.judged = {};
   return fmt::format("the epochs before were judged on {}, and now it is {}: what they came to is forgotten", before,
@@ -270,6 +276,8 @@ bool trainer::judge(const metrics& evaluated) {
 }
 
 class_labels labels_of(const std::filesystem::path& checkpoint) { return read_labels(checkpoint); }
+
+void check_checkpoint(const std::filesystem::path& file, const trainer_options& options) { check_run(file, options); }
 
 void trainer::save(const std::filesystem::path& file, fault_seam faults) {
   save_checkpoint(file, *model_, options_, position_, std::move(faults));

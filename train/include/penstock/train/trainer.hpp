@@ -59,11 +59,13 @@ struct epoch_progress {
 struct position {
   std::uint64_t epoch = 0;
   std::uint64_t next_batch = 0;
-  metrics training{};       ///< of the epoch under way
-  metrics last{};           ///< training metrics of the epoch before it
-  judged_epochs judged{};   ///< by judge()
-  std::string judged_on{};  ///< the rows that they were judged on, as judge_on() was told
-  std::string source{};     ///< the training set and its order: words, fingerprints; empty: not known yet
+  metrics training{};        ///< of the epoch under way
+  metrics last{};            ///< training metrics of the epoch before it
+  judged_epochs judged{};    ///< by judge()
+  std::string judged_on{};   ///< the rows that they were judged on, as judge_on() was told
+  std::string source{};      ///< the training set and its order: words, fingerprints; empty: not known yet
+  bool judged_anew = false;  ///< since the last epoch, resume() or judge_on() has found that epochs are judged by
+                             ///< another quantity, or on other rows, than before; no part of checkpoints
 };
 
 /// How a row's class follows from the outputs of a model.
@@ -81,6 +83,11 @@ struct class_labels {
 };
 /// Throws io::error, train::error for what is no checkpoint.
 class_labels labels_of(const std::filesystem::path& checkpoint);
+
+/// What trainer::resume() refuses, but for the file's arrays, without memory for a run: a file that is not there or no
+/// checkpoint, and one of another model, optimizer, seed or step size than `options`, of a stage of Penstock's. Throws
+/// io::error, train::error.
+void check_checkpoint(const std::filesystem::path& file, const trainer_options& options);
 
 /// The training loop: takes batches of pipelines through a stage, or a model of yours, epoch by epoch, and keeps its
 /// place. What it meets (a loss that is not finite, a target that the loss does not take, a pipeline's error) ends it
@@ -116,6 +123,10 @@ class trainer {
   /// aside; datasets and parts of them; the rows that take part, and what they are drawn by) or another order of its
   /// rows, and where a weight of 0 masks every row. What files hold is not compared.
   epoch_progress train_epoch(pipeline::pipeline& training, std::stop_token stop = {}, const observer& watch = {});
+  /// Refuses other data as train_epoch() does, before anything is made of them: for what is done between resume() and
+  /// the first epoch. A run that has no data yet begins with these. Throws train::error, and std::invalid_argument
+  /// where options().stored_weight is not there.
+  void check_source(const pipeline::pipeline& training);
   /// Loss and other metrics over one epoch of a pipeline, without gradients. With non_finite::skip, rows whose loss is
   /// not finite are left out of it, and are counted among `rows` with the prediction that they have: see left_out().
   metrics evaluate(pipeline::pipeline& testing, std::stop_token stop = {});
@@ -138,9 +149,9 @@ class trainer {
   /// where the checkpoint is of another model, optimizer, seed or step size, or is damaged (it carries checksums);
   /// nothing is changed then. Gives why it will not have the bits of the run that was not stopped, in a sentence:
   /// another device or another version of its library, with other algorithms, or a workspace that is too small for
-  /// them; another precision, learning rate (with its schedule), weight decay, epsilon, clipping, or other batches of a
-  /// step; or epochs that were judged by another quantity than options().stop.watched, which are forgotten. Empty: it
-  /// will.
+  /// them; another precision, learning rate (with its schedule), betas, epsilon, weight decay, clipping, or other
+  /// batches of a step; within an epoch, another options().stage.top_k, so that the epoch's count mixes two; or epochs
+  /// that were judged by another quantity than options().stop.watched, which are forgotten. Empty: it will.
   std::string resume(const std::filesystem::path& file);
 
   const trainer_options& options() const noexcept { return options_; }
@@ -155,7 +166,7 @@ class trainer {
   train::stage& stage();
 
  private:
-  void check_source(const pipeline::pipeline& training);
+  std::string checked_source(const pipeline::pipeline& training) const;
   void forget_step();
   void observe_inputs(train::stage& stage, pipeline::pipeline& training, std::stop_token stop, pass_errors& failing);
   metrics evaluate(pipeline::pipeline& testing, const rows_of_pass& rows, std::stop_token stop, pass_errors& failing);
