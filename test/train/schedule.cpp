@@ -42,6 +42,8 @@ BOOST_AUTO_TEST_CASE(steps_multiply_after_so_many_epochs) {
   BOOST_TEST(factor(s, 29, 10) == 1.0);
   BOOST_TEST(factor(s, 30, 10) == 0.5);
   BOOST_TEST(factor(s, 95, 10) == 0.125);
+  constexpr std::uint64_t half = std::uint64_t{1} << 63;
+  BOOST_TEST(factor({.form = shape::steps, .step_epochs = half, .step_factor = 0.5}, 7, 2) == 1.0);  // 2^64 steps
 }
 
 BOOST_AUTO_TEST_CASE(what_makes_no_schedule_is_refused) {

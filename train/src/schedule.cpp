@@ -34,8 +34,9 @@ double factor(const schedule& s, std::uint64_t step, std::uint64_t steps_per_epo
   if (step < s.warmup_steps) return static_cast<double>(step + 1) / static_cast<double>(s.warmup_steps);
   if (s.form == schedule::shape::cosine) return cosine_factor(s, step, steps_per_epoch);
   if (s.form == schedule::shape::steps)
-    return std::pow(s.step_factor,
-                    static_cast<double>(step / std::max<std::uint64_t>(1, s.step_epochs * steps_per_epoch)));
+    // Their product may be beyond 64 bits.
+    return std::pow(s.step_factor, static_cast<double>(step / std::max<std::uint64_t>(1, steps_per_epoch) /
+                                                       std::max<std::uint64_t>(1, s.step_epochs)));
   return 1;
 }
 
