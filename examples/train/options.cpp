@@ -112,9 +112,14 @@ void add_model_options(CLI::App& app, train_options& o) {
   app.add_option("--learning-rate,--lr", o.learning_rate, "Default: 0.001 for adamw, 0.05 for sgd");
   app.add_option("--weight-decay", o.weight_decay, "Default: 0.01 for adamw, 0 for sgd");
   app.add_option("--schedule", o.schedule,
-                 "Of the learning rate: constant, cosine (to 0 over all epochs), or steps (a tenth after every 10)")
+                 "Of the learning rate: constant; cosine: to --final-factor of it over all epochs; or steps: times "
+                 "--step-factor after every --step-epochs")
       ->check(CLI::IsMember({"constant", "cosine", "steps"}))
       ->capture_default_str();
+  app.add_option("--final-factor", o.final_factor, "For cosine: what the rate ends at, of itself; default: 0");
+  app.add_option("--step-epochs", o.step_epochs, "For steps: epochs with the same rate; default: 10")
+      ->check(at_least(1, most_counted));
+  app.add_option("--step-factor", o.step_factor, "For steps: what the rate is multiplied with; default: 0.1");
   app.add_option("--warmup-steps", o.warmup_steps, "Steps over which the learning rate rises first")
       ->capture_default_str();
   app.add_option("--activation", o.activation, "Of the hidden layers")
@@ -133,6 +138,7 @@ void add_model_options(CLI::App& app, train_options& o) {
       ->capture_default_str();
   app.add_option("--margin", o.margin, "For ranking: the lead that is wanted of the better one; 0: the logistic loss")
       ->capture_default_str();
+  app.add_option("--delta", o.delta, "For huber: the distance up to which its square counts; default: 1");
   app.add_option("--dropout", o.dropout, "Probability that an output of a hidden layer is set to 0 in training")
       ->capture_default_str();
   app.add_option("--precision", o.precision,
@@ -159,6 +165,9 @@ void add_model_options(CLI::App& app, train_options& o) {
       ->capture_default_str();
   app.add_option("--momentum", o.momentum, "For sgd; default: 0.9");
   app.add_flag("--nesterov", o.nesterov, "For sgd: Nesterov's form of momentum");
+  app.add_option("--beta1", o.beta1, "For adamw: what the mean of gradients keeps from step to step; default: 0.9");
+  app.add_option("--beta2", o.beta2, "For adamw: the same of the mean of their squares; default: 0.999");
+  app.add_option("--epsilon", o.epsilon, "For adamw: what the root of that mean is added to; default: 1e-8");
   app.add_option("--seed", o.order.seed, "Another seed, other initial weights and another order")
       ->capture_default_str();
 }
@@ -223,61 +232,6 @@ void add_train_options(CLI::App& app, train_options& o) {
   app.final_callback([&o] {
     if (o.keep_best) o.best_checkpoint = o.checkpoint + ".best";
   });
-}
-
-penstock::train::loss_options loss_of(const train_options& o) {
-  const bool softmax = o.loss == "softmax", binary = o.loss == "binary", ranking = o.loss == "ranking";
-  const auto only_for = [&](bool asked, bool suits, const char* options, const char* losses) {
-    if (asked && !suits)
-      throw std::invalid_argument(fmt::format("{} for --loss {}, and this is {}", options, losses, o.loss));
-  };
-  only_for(o.label_smoothing != 0 || o.classes != 0, softmax, "--label-smoothing and --classes are", "softmax");
-  only_for(o.one_hot || o.balanced_classes || !o.class_weights.empty() || o.top_k != 0, softmax,
-           "--one-hot, --class-weights and --top-k are", "softmax");
-  only_for(o.positive_weight != 1, binary, "--positive-weight is", "binary");
-  only_for(o.labels_from != 0 || o.confusion, softmax || binary || ranking, "--labels-from and --confusion are",
-           "softmax, binary or ranking");
-  only_for(o.margin != 0, ranking, "--margin is", "ranking");
-  if (ranking && o.x2.empty())
-    throw std::invalid_argument(
-        "--loss ranking compares two inputs; name the dataset of the second ones with --x2, or take --loss binary for "
-        "yes and no of one");
-  penstock::train::loss_options loss = penstock::train::parse_loss(o.loss);
-  if (auto* of_classes = std::get_if<penstock::train::softmax_cross_entropy>(&loss))
-    of_classes->label_smoothing = o.label_smoothing;
-  if (auto* of_two = std::get_if<penstock::train::binary_cross_entropy>(&loss))
-    of_two->positive_weight = o.positive_weight;
-  if (auto* of_pairs = std::get_if<penstock::train::pairwise_ranking>(&loss)) of_pairs->margin = o.margin;
-  return loss;
-}
-
-penstock::train::pair_options pair_of(const train_options& o) {
-  if (o.x2.empty()) return {};
-  const bool by_score = o.loss == "ranking" && o.join == "difference" && o.head.empty();
-  return {.join = penstock::train::parse_join(o.join),
-          .shared = o.towers == "shared",
-          .embedding = o.embedding != 0 ? o.embedding
-                       : by_score       ? 1
-                                        : 64,
-          .head = o.head};
-}
-
-penstock::train::optimizer_options optimizer_of(const train_options& o) {
-  if (o.optimizer == "sgd") {
-    const penstock::train::sgd sgd{.learning_rate = o.learning_rate.value_or(0.05),
-                                   .momentum = o.momentum.value_or(0.9),
-                                   .nesterov = o.nesterov,
-                                   .weight_decay = o.weight_decay.value_or(0)};
-    penstock::train::check(sgd);
-    return sgd;
-  }
-  if (o.momentum || o.nesterov)
-    throw std::invalid_argument("--momentum and --nesterov are for --optimizer sgd, and this is adamw");
-  penstock::train::adamw adamw;
-  adamw.learning_rate = o.learning_rate.value_or(adamw.learning_rate);
-  adamw.weight_decay = o.weight_decay.value_or(adamw.weight_decay);
-  penstock::train::check(adamw);
-  return adamw;
 }
 
 }  // namespace examples

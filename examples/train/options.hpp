@@ -12,6 +12,7 @@
 #include <penstock/train/early_stopping.hpp>
 #include <penstock/train/loss.hpp>
 #include <penstock/train/model.hpp>
+#include <penstock/train/schedule.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -42,7 +43,10 @@ struct train_options {
   std::uint64_t epochs = 10;
   std::string optimizer = "adamw";
   std::optional<double> learning_rate, weight_decay, momentum;  ///< absent: the optimizer's defaults
+  std::optional<double> beta1, beta2, epsilon;                  ///< the same, for adamw
   std::string schedule = "constant";
+  std::optional<double> final_factor, step_factor;  ///< absent: the schedule's defaults
+  std::optional<std::uint64_t> step_epochs;         ///< the same
   std::uint64_t warmup_steps = 0;
   std::string activation = "relu";
   bool layer_norm = false;
@@ -51,6 +55,7 @@ struct train_options {
   double label_smoothing = 0;
   double positive_weight = 1;
   double margin = 0;
+  std::optional<double> delta;  ///< absent: the loss's default
   std::string towers = "shared";
   std::string join = "difference";
   std::size_t embedding = 0;  ///< 0: 1 to rank by a difference, else 64
@@ -96,5 +101,8 @@ penstock::train::pair_options pair_of(const train_options& o);
 
 /// The optimizer that the options name. Throws std::invalid_argument.
 penstock::train::optimizer_options optimizer_of(const train_options& o);
+
+/// How its learning rate changes. Throws std::invalid_argument.
+penstock::train::schedule schedule_of(const train_options& o);
 
 }  // namespace examples

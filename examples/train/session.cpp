@@ -68,6 +68,7 @@ train::trainer_options trainer_of(const train_options& o, std::size_t inputs, co
     throw std::invalid_argument(fmt::format("--top-k {}: there are {} classes", o.top_k, data.outputs));
   const train::optimizer_options optimizer = optimizer_of(o);
   const train::loss_options loss = loss_of(o);
+  const train::schedule schedule = schedule_of(o);
   const auto offloads = [&](const char* what) {
     return std::find(o.offload.begin(), o.offload.end(), what) != o.offload.end();
   };
@@ -94,9 +95,6 @@ train::trainer_options trainer_of(const train_options& o, std::size_t inputs, co
                              .workspace_bytes = std::clamp(o.budget.device_bytes / 16, 256_KiB, 32_MiB),
                              .threads = o.threads};
   if (o.hidden == std::vector<std::size_t>{0}) stage.model.hidden.clear();
-  const train::schedule schedule{.form = train::parse_schedule(o.schedule),
-                                 .warmup_steps = o.warmup_steps,
-                                 .epochs = std::max<std::uint64_t>(1, o.epochs)};
   return {.stage = stage,
           .accumulate = o.accumulate,
           .schedule = schedule,

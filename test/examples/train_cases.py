@@ -245,6 +245,64 @@ class train(program_case):
         self.assertIn("learning rate 0.25", shown["optimizer"])
         self.assertIn("host", shown["device"])
 
+    def test_schedules_optimizers_and_losses_have_their_numbers(self):
+        path, log, results = self.make_rows(rows=400, columns=8), self.folder / "log.jsonl", self.folder / "r.json"
+        state = self.folder / "c.h5"
+        run = lambda *more, expect=0: self.run_program(
+            "penstock-train", path, "--hidden", 8, "--batch-rows", 100, "--device", "host", "--lr", 0.1, *more, expect=expect)
+        def rates(*schedule):
+            run("--schedule", *schedule, "--log", log, "--log-steps", 1)
+            return [line["learning_rate"] for line in map(json.loads, log.read_text().splitlines()) if line["kind"] == "steps"]
+        found = rates("steps", "--step-epochs", 2, "--step-factor", 0.5, "--epochs", 5)
+        numpy.testing.assert_allclose(found, [0.1] * 8 + [0.05] * 8 + [0.025] * 4, rtol=1e-12)
+        found = rates("cosine", "--final-factor", 0.25, "--epochs", 3)
+        numpy.testing.assert_allclose(
+            found, 0.1 * (0.25 + 0.75 * (1 + numpy.cos(numpy.pi * numpy.arange(12) / 12)) / 2), rtol=1e-12)
+        adam = ("--beta1", 0.8, "--beta2", 0.99, "--epsilon", 1e-6, "--epochs", 1)
+        run(*adam, "--json", results, "--checkpoint", state)
+        self.assertIn("betas 0.8 and 0.99, epsilon 1e-06", json.loads(results.read_text())["optimizer"])
+        # A resume compares them.
+        go_on = lambda *more: run(*more, "--epochs", 2, "--resume", "--checkpoint", state).stdout
+        self.assertIn("betas 0.8 and 0.99, epsilon 1e-06, weight decay 0.01, and this run's is adamw, learning rate 0.1, betas "
+                      "0.9 and 0.99", go_on(*adam[2:-2]))
+        run("--schedule", "steps", "--step-factor", 0.5, "--epochs", 1, "--checkpoint", state)
+        self.assertIn("its schedule was times 0.5 after every 10 epochs, and this run's is times 0.25 after every 3 epochs",
+                      go_on("--schedule", "steps", "--step-factor", 0.25, "--step-epochs", 3))
+        for more, words in (
+            (("--schedule", "steps", "--step-factor", "nan"), ("nan times the rate",)),
+            (("--schedule", "steps", "--step-epochs", 0), ("--step-epochs",)),
+            (("--schedule", "cosine", "--final-factor", "inf"), ("inf times the rate",)),
+            (("--schedule", "cosine", "--step-epochs", 3), ("--step-epochs", "steps", "cosine")),
+            (("--step-factor", 0.1), ("--step-factor", "constant")),
+            (("--schedule", "steps", "--final-factor", 0.1), ("--final-factor", "cosine", "steps")),
+            (("--beta1", 1), ("beta1 is 1",)),
+            (("--beta2", "nan"), ("beta2 is nan",)),
+            (("--epsilon", 0), ("epsilon is 0",)),
+            (("--optimizer", "sgd", "--beta1", 0.9), ("--beta1", "adamw", "sgd")),
+            (("--delta", 1), ("--delta", "huber", "softmax")),
+        ):
+            for plan in ("--plan",), ():
+                self.assert_one_line(run(*more, *plan, expect=2), *words)
+
+    def test_the_delta_of_huber_is_where_squares_end(self):
+        path, state, results = self.make_rows(rows=200, columns=4), self.folder / "c.h5", self.folder / "r.json"
+        with h5py.File(path, "a") as file:
+            x = file["x"][:].astype("f8")
+            file["y"] = x @ [1, -2, 3, 1]
+        run = lambda *more, expect=0: self.run_program(
+            "penstock-train", path, "--y", "/y", "--loss", "huber", "--hidden", 0, "--lr", 0, "--no-normalise", "--epochs", 1,
+            "--checkpoint", state, "--json", results, *more, expect=expect)  # fmt: skip
+        run("--delta", 0.25)
+        with h5py.File(state) as file, h5py.File(path) as data:
+            far = abs(x @ file["model/layer0/weight"][:].reshape(4) + file["model/layer0/bias"][0] - data["y"][:])
+        self.assertTrue((far < 0.25).any() and (far > 1).any())
+        expected = numpy.where(far < 0.25, far**2 / 2, 0.25 * (far - 0.125)).mean()
+        self.assertAlmostEqual(json.loads(results.read_text())["epochs"][0]["loss"], expected, delta=1e-5 * expected)
+        self.assert_one_line(run("--delta", 0.5, "--resume", expect=1), "its loss is", "delta 0.25", "delta 0.5")
+        self.assert_one_line(run("--delta", 0, "--plan", expect=2), "a delta of 0")
+        other = self.run_program("penstock-train", path, "--y", "/y", "--loss", "mse", "--delta", 2, expect=2)
+        self.assert_one_line(other, "--delta", "huber", "mse")
+
     def test_a_learning_rate_of_0_changes_nothing(self):
         path, checkpoint, weights = self.make_rows(rows=200), self.folder / "state.h5", []
         for epochs in 1, 3:
