@@ -133,13 +133,27 @@ penstock::pipeline::opened open_calibrated(const train_options& o, const trainin
   return (rows | found).open();
 }
 
-void print_largest(const train::stage_options& stage, const train::fits_budget& fits) {
+/// More rows than the training set has would be padding.
+void print_largest(const train::stage_options& stage, const train::fits_budget& fits, std::uint64_t training_rows) {
   constexpr std::size_t most = std::size_t{1} << 24;
-  const std::size_t rows = train::largest_rows(stage, fits, most);
+  const std::size_t rows =
+      train::largest_rows(stage, fits, static_cast<std::size_t>(std::min<std::uint64_t>(most, training_rows)));
   fmt::print(
       "the largest batches that fit{}: {} rows{}\n",
       stage.recompute_layers != 0 || stage.offload.optimizer || stage.offload.activations ? " with these levers" : "",
-      rows, rows == most ? " and more" : "");
+      rows,
+      rows == training_rows ? ", all of the training set"
+      : rows == most        ? " and more"
+                            : "");
+}
+
+/// Batches have one size, and what no row fills is computed like the rows.
+void print_padding(std::size_t batch_rows, std::uint64_t training_rows) {
+  if (batch_rows > training_rows)
+    fmt::print(
+        "a batch of {0} rows holds the whole training set, {1} rows, and padding, which takes as long as rows do: "
+        "--batch-rows {1} makes the same steps, to rounding\n",
+        batch_rows, training_rows);
 }
 
 /// A step is made of equal batches, and some numbers of rows have no divisors: says which number near to it has one.
@@ -196,7 +210,8 @@ planned_session plan_session(const train_options& o, const training_data& data) 
                             refused->items(), refused->limits(), last->smallest());
   for (const std::string& reason : step->reasons) fmt::print("{}\n", reason);
   print_better_rows(o, trainer.stage, *step, fits);
-  if (o.plan_only) print_largest(step->stage, fits);
+  print_padding(step->stage.rows, training.rows());
+  if (o.plan_only) print_largest(step->stage, fits, training.rows());
   fits(step->stage);  // opens and plans what was chosen, after what was tried last
   if (o.calibrate) {
     training = open_calibrated(o, data, device, step->stage.rows, *plan);

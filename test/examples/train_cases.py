@@ -303,6 +303,18 @@ class train(program_case):
         other = self.run_program("penstock-train", path, "--y", "/y", "--loss", "mse", "--delta", 2, expect=2)
         self.assert_one_line(other, "--delta", "huber", "mse")
 
+    def test_a_batch_beyond_the_training_set_is_told_of(self):
+        path = self.make_rows(rows=1000, columns=8)
+        run = lambda *more: self.run_program("penstock-train", path, "--hidden", 8, "--device", "host", *more).stdout
+        self.assertIn("a batch of 4096 rows holds the whole training set, 1000 rows, and padding, which takes as long as rows do: "
+                      "--batch-rows 1000 makes the same steps, to rounding\n", run("--batch-rows", 4096, "--epochs", 1))  # fmt: skip
+        for rows in 512, 1000:
+            shown = run("--batch-rows", rows, "--plan")
+            self.assertNotIn("padding", shown)
+            self.assertIn("the largest batches that fit: 1000 rows, all of the training set\n", shown)
+        tight = run("--batch-rows", 64, "--plan", "--device-memory", "64KiB")
+        self.assertRegex(tight, "the largest batches that fit: [0-9]{2,3} rows\n")
+
     def test_a_learning_rate_of_0_changes_nothing(self):
         path, checkpoint, weights = self.make_rows(rows=200), self.folder / "state.h5", []
         for epochs in 1, 3:
