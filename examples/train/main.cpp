@@ -2,6 +2,7 @@
 
 #include "../common/program.hpp"
 #include "../common/signals.hpp"
+#include "checkpoint_checks.hpp"
 #include "data_checks.hpp"
 #include "outputs.hpp"
 #include "results.hpp"
@@ -19,11 +20,13 @@ int main(int argc, char** argv) {
   int stopped_by = 0;
   const int code = examples::run_program(app, argc, argv, [&] {
     examples::stop_on_signal signals("penstock-train: stopped before the first step; there is nothing to keep");
+    examples::check_initial(o);
     const auto data = examples::find_data(o);
     examples::check_outputs(o, examples::inputs_of(data));
     o.order = examples::order_of(data, o);
     examples::check_evaluation(o, data);
     auto session = examples::plan_session(o, data);
+    if (o.plan_only) examples::check_resumed(o, session);
     examples::print_plan(session, o.budget);
     if (o.plan_only) return;
     examples::training_program program(o, data, std::move(session));

@@ -36,7 +36,8 @@ void print_plan(const planned_session& session, const gpu::budget& limits) {
 
 result_form form_of(const planned_session& session, const train_options& o) {
   const train::stage_options& stage = session.trainer.stage;
-  return {train::classes_of(stage.loss, stage.model.outputs) == 0, o.top_k, session.testing_name};
+  return {train::classes_of(stage.loss, stage.model.outputs) == 0, o.top_k, session.testing_name,
+          session.trainer.accumulate};
 }
 
 std::string quality_of(const train::metrics& m, const result_form& form) {
@@ -126,6 +127,7 @@ nlohmann::json to_json(const epoch_result& epoch) {
                            {"rows_per_s", epoch.rows_per_second},
                            {"gb_per_s", epoch.gigabytes_per_second},
                            {"seconds", t.seconds},
+                           {"step_of_epoch", steps_in(t.batches, epoch.form.accumulate)},
                            {"steps", t.steps},
                            {"learning_rate", t.learning_rate},
                            {"skipped", t.skipped},

@@ -13,7 +13,12 @@ struct result_form {
   bool of_values = false;             ///< regression: its quality is the RMSE, not the accuracy
   std::size_t top_k = 0;              ///< 0: not shown
   std::string testing_name = "test";  ///< what is evaluated on
+  std::size_t accumulate = 1;         ///< batches of a step
 };
+/// Steps of an epoch that are made of its first `batches`.
+inline std::uint64_t steps_in(std::uint64_t batches, std::size_t accumulate) {
+  return batches / accumulate + (batches % accumulate != 0 ? 1 : 0);
+}
 result_form form_of(const planned_session& session, const train_options& o);
 
 /// What one epoch came to.

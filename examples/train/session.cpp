@@ -69,6 +69,7 @@ train::trainer_options trainer_of(const train_options& o, std::size_t inputs, co
   const train::optimizer_options optimizer = optimizer_of(o);
   const train::loss_options loss = loss_of(o);
   const train::schedule schedule = schedule_of(o);
+  train::check(o.stop);
   const auto offloads = [&](const char* what) {
     return std::find(o.offload.begin(), o.offload.end(), what) != o.offload.end();
   };

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 std::vector<std::string> columns_of(const result_form& form, bool tested) {
-  std::vector<std::string> columns{"kind", "epoch", "steps", "learning_rate", "loss"};
+  std::vector<std::string> columns{"kind", "epoch", "step_of_epoch", "steps", "learning_rate", "loss"};
   const auto add_set = [&](const std::string& set) {
     json named;
     add_metrics(named, set, {}, form);
@@ -58,9 +58,12 @@ std::string cell_of(const json& value) {
   return special ? fmt::format("{}", value.get<double>()) : value.dump();
 }
 
-/// Up to a line, those included that were skipped.
-std::uint64_t steps_of(const json& line) {
-  return line.at("steps").get<std::uint64_t>() + line.at("skipped").get<std::uint64_t>();
+/// Whether a line tells of what lies behind a place. Steps since the first epoch say nothing of that: one without any
+/// weight is no step of the optimizer's, and is not skipped either.
+bool is_before(const json& line, const log_position& at) {
+  const auto epoch = line.at("epoch").get<std::uint64_t>();
+  if (line.at("kind") == "epoch") return epoch <= at.epochs;
+  return epoch <= at.under_way || (epoch == at.under_way + 1 && line.at("step_of_epoch") <= at.step);
 }
 
 bool is_there(const std::string& file) {
@@ -76,18 +79,16 @@ void training_log::check_name(const std::string& file) {
       fmt::format("--log {}: logs are .jsonl (a line of JSON each) or .csv; end its name so", file));
 }
 
-training_log::training_log(std::string file, const result_form& form, bool tested, std::optional<log_position> resumed)
+training_log::training_log(std::string file, const result_form& form, bool tested, std::optional<log_position> resumed,
+                           bool unchanged)
     : file_(std::move(file)), form_(form), csv_(file_.ends_with(".csv")), columns_(columns_of(form, tested)) {
   if (file_.empty()) return;
-  if (resumed && is_there(file_)) {
-    take_over(*resumed);
-    return;
-  }
-  penstock::io::write_file(file_, header());
+  const std::string lines = resumed && is_there(file_) ? take_over(*resumed) : header();
+  if (!unchanged) penstock::io::write_file(file_, lines);
 }
 
-/// A line that was cut short by the end of the program is left out like those after it.
-void training_log::take_over(const log_position& resumed) {
+/// The lines that stay. One that was cut short by the end of the program is left out like those after it.
+std::string training_log::take_over(const log_position& resumed) {
   const std::vector<std::string> lines = lines_of(file_);
   const std::size_t first = csv_ ? 1 : 0;
   if (csv_ && !lines.empty() && lines.front() + '\n' != header())
@@ -101,12 +102,11 @@ void training_log::take_over(const log_position& resumed) {
       throw std::runtime_error(
           fmt::format("{}: line {} is none of a log of penstock-train; name another file", file_, n + 1));
     }
-    const bool of_epoch = values.at("kind") == "epoch";
-    if (of_epoch ? values.at("epoch") > resumed.epochs : steps_of(values) > resumed.steps) continue;
+    if (!is_before(values, resumed)) continue;
     kept += lines[n] + '\n';
     keep(values);
   }
-  penstock::io::write_file(file_, kept);
+  return kept;
 }
 
 /// Null where the line is no whole one.
@@ -123,8 +123,7 @@ json training_log::parse(const std::string& line) const {
     }
   }
   const auto holds_number = [&](const char* name) { return values.contains(name) && values[name].is_number(); };
-  const bool whole =
-      values.contains("kind") && holds_number("epoch") && holds_number("steps") && holds_number("skipped");
+  const bool whole = values.contains("kind") && holds_number("epoch") && holds_number("step_of_epoch");
   return whole ? values : json();
 }
 

@@ -62,44 +62,70 @@ bool training_program::lacks_evaluation() const {
   return run_.testing && at.next_batch == 0 && at.judged.epochs < at.epoch && at.last.rows > 0;
 }
 
+/// A run that ended between its last epoch and what follows on it, and is completed. Where epochs are judged by
+/// something else than before, it had its end.
+bool training_program::was_interrupted() const {
+  const train::position& at = trainer_.position();
+  return at.epoch == options_.epochs && !at.judged_anew;
+}
+
 void training_program::prepare(std::stop_token stop) {
-  if (!options_.resume) {
-    if (run_.testing) trainer_.judge_on(*run_.testing);
-    if (options_.normalise) trainer_.normalise_from(run_.training, stop);
-    prepared_ = true;
-    open_log(false);
-    std::fflush(stdout);
-    return;
-  }
+  if (options_.resume) return go_on(stop);
+  begin(stop);
+}
+
+void training_program::begin(std::stop_token stop) {
+  trainer_.check_source(run_.training);
+  if (run_.testing) trainer_.judge_on(*run_.testing);
+  if (options_.normalise) trainer_.normalise_from(run_.training, stop);
+  prepared_ = true;
+  log_.emplace(options_.log, form_, run_.testing.has_value());
+  std::fflush(stdout);
+  if (is_done()) keep_initial(stop);
+}
+
+/// With --epochs 0.
+void training_program::keep_initial(std::stop_token stop) {
+  fmt::print("no epoch is asked for, and nothing is trained{}\n",
+             options_.checkpoint.empty() ? "" : ": the initial weights are kept in " + options_.checkpoint);
+  save(nullptr);
+  if (run_.testing) evaluate(stop);
+}
+
+/// Whatever is refused is refused before anything is judged or written. A run that has nothing to train looks at its
+/// checkpoint, and writes neither that nor the best one nor the log.
+void training_program::go_on(std::stop_token stop) {
   const std::string difference = trainer_.resume(options_.checkpoint);
+  kept_ = true;
   const train::position& at = trainer_.position();
   fmt::print("resumed from {}: epoch {}, batch {}\n", options_.checkpoint, at.epoch + 1, at.next_batch);
   fmt::print(
       "the inputs' means and deviations are the checkpoint's; learning rate, schedule, clipping and damaged rows go by "
       "this command line\n");
   if (!difference.empty()) fmt::print("not to the bits of a run without a stop: {}\n", difference);
-  if (run_.testing)
-    if (const std::string forgotten = trainer_.judge_on(*run_.testing); !forgotten.empty())
-      fmt::print("{}\n", forgotten);
+  const std::string forgotten = run_.testing ? trainer_.judge_on(*run_.testing) : "";
+  const bool looks = is_done() && !(lacks_evaluation() && was_interrupted()), late = !looks && lacks_evaluation();
+  if (!looks) trainer_.check_source(run_.training);
   prepared_ = true;
-  open_log(true);
-  if (!run_.testing) {
-    if (is_done())
-      fmt::print("no epoch is left to train, and there are no rows to evaluate on: see --test-x and --validation\n");
+  log_.emplace(options_.log, form_, run_.testing.has_value(), place_in_log(!late), looks);
+  if (looks) {
+    fmt::print("no epoch is left to train{}\n",
+               run_.testing ? ": checkpoints and log stay as they are"
+                            : ", and there are no rows to evaluate on: see --test-x and --validation");
+    if (run_.testing) evaluate(stop);
     return;
   }
-  if (lacks_evaluation()) {
-    const train::progress now = trainer_.stage().progress();
-    finish_epoch({.training = {.epoch = at.epoch - 1,
-                               .training = at.last,
-                               .steps = now.steps,
-                               .skipped = now.skipped,
-                               .learning_rate = last_rate(),
-                               .complete = true}},
-                 stop);
-  } else if (is_done()) {
-    evaluate(stop);
-  }
+  if (!forgotten.empty()) fmt::print("{}\n", forgotten);
+  if (!late) return;
+  const train::progress now = trainer_.stage().progress();
+  finish_epoch({.training = {.epoch = at.epoch - 1,
+                             .batches = run_.training.batches_per_epoch(),
+                             .training = at.last,
+                             .steps = now.steps,
+                             .skipped = now.skipped,
+                             .learning_rate = last_rate(),
+                             .complete = true}},
+               stop);
 }
 
 void training_program::evaluate(std::stop_token stop) {
@@ -116,14 +142,16 @@ double training_program::last_rate() const {
          train::factor(how.schedule, trainer_.position().epoch * steps - 1, steps);
 }
 
-void training_program::open_log(bool resumed) {
-  const train::progress now = trainer_.stage().progress();
-  std::optional<log_position> at;
-  if (resumed) at = log_position{trainer_.position().epoch - (lacks_evaluation() ? 1 : 0), now.steps + now.skipped};
-  log_.emplace(options_.log, form_, run_.testing.has_value(), at);
+/// Where the trainer stands. `evaluated`: so is its last whole epoch.
+log_position training_program::place_in_log(bool evaluated) const {
+  const train::position& at = trainer_.position();
+  return {.epochs = at.epoch - (evaluated ? 0 : 1),
+          .under_way = at.epoch,
+          .step = steps_in(at.next_batch, trainer_.options().accumulate)};
 }
 
 void training_program::one_epoch(std::stop_token stop) {
+  kept_ = false;
   const std::uint64_t first_batch = trainer_.position().next_batch;
   epoch_result result;
   result.training = trainer_.train_epoch(run_.training, stop, [&](const train::epoch_progress& at) {
@@ -148,6 +176,7 @@ void training_program::finish_epoch(epoch_result result, std::stop_token stop) {
     evaluate(stop);
     result.testing = last_test_;
     best = trainer_.judge(*last_test_);
+    kept_ = false;
   }
   result.device_bytes = trainer_.memory().used(penstock::gpu::memory_kind::device);
   print_epoch(result, options_.epochs);
@@ -160,7 +189,8 @@ void training_program::finish_epoch(epoch_result result, std::stop_token stop) {
 void training_program::save(const char* why) {
   const auto& at = trainer_.position();
   if (why != nullptr) fmt::print("{} at epoch {}, batch {}", why, at.epoch + 1, at.next_batch);
-  if (!options_.checkpoint.empty()) trainer_.save(options_.checkpoint);
+  if (!options_.checkpoint.empty() && !kept_) trainer_.save(options_.checkpoint);
+  kept_ = true;
   if (why != nullptr)
     fmt::print("{}\n", options_.checkpoint.empty() ? "; without --checkpoint, nothing is kept"
                                                    : "; go on with --checkpoint " + options_.checkpoint + " --resume");

@@ -26,14 +26,18 @@ class training_program {
  private:
   bool is_done() const;
   bool lacks_evaluation() const;
+  bool was_interrupted() const;
   void show_damaged_of_testing(const penstock::pipeline::pipeline_report& report);
   void prepare(std::stop_token stop);
+  void begin(std::stop_token stop);
+  void go_on(std::stop_token stop);
+  void keep_initial(std::stop_token stop);
   void one_epoch(std::stop_token stop);
   void finish_epoch(epoch_result result, std::stop_token stop);
   /// On the test set, for last_test_. Prints what its loss leaves out.
   void evaluate(std::stop_token stop);
   double last_rate() const;
-  void open_log(bool resumed);
+  log_position place_in_log(bool evaluated) const;
   void save(const char* why);
   void show_confusion();
   void show_best();
@@ -50,6 +54,7 @@ class training_program {
   nlohmann::json epochs_ = nlohmann::json::array();
   std::optional<penstock::train::metrics> last_test_;
   bool prepared_ = false;  ///< the trainer stands where a checkpoint may be taken
+  bool kept_ = false;      ///< the checkpoint holds all that the trainer has come to
 };
 
 }  // namespace examples

@@ -136,12 +136,15 @@ class train_logs(program_case):
 
     def test_an_epoch_that_is_evaluated_later_has_one_line(self):
         path, state, log = self.make_data(), self.folder / "c.h5", self.folder / "log.jsonl"
-        arguments = self.arguments(path, "--log", log, "--log-steps", 3, "--checkpoint", state, epochs=2)
+        how = ("--log", log, "--log-steps", 3, "--checkpoint", state)
+        arguments = self.arguments(path, *how, epochs=2)
         test = arguments.index("--test-x")
         self.run_program("penstock-train", *arguments[:test], *arguments[test + 4 :])
         before = self.read_log(log)
-        self.run_program("penstock-train", *arguments, "--resume")
-        after = self.read_log(log)
+        self.train(path, *how, "--resume", epochs=3)
+        *after, step_15, step_18, epoch_3 = self.read_log(log)
+        self.assertEqual([(line["kind"], line["epoch"], line["steps"]) for line in (step_15, step_18, epoch_3)],
+                         [("steps", 3, 15), ("steps", 3, 18), ("epoch", 3, 18)])  # fmt: skip
         self.assertEqual([(line["kind"], line["epoch"], line["steps"]) for line in after],
                          [("steps", 1, 3), ("steps", 1, 6), ("epoch", 1, 6), ("steps", 2, 9), ("steps", 2, 12), ("epoch", 2, 12)])  # fmt: skip
         self.assertEqual(after[:-1], before[:-1])

@@ -1,0 +1,175 @@
+"""penstock-train where a run goes on, or has nothing to go on with: what is refused, looked at and written."""
+
+import csv
+import json
+import shutil
+import signal
+import subprocess
+
+import h5py
+import numpy
+
+from program_case import program_case
+from train_logs_cases import timeless
+
+
+class train_resume(program_case):
+    def make_data(self):
+        """Labels that are half noise, so that the best epoch is not the last; /other is as if another file had them."""
+        random = numpy.random.default_rng(3)
+        path = self.folder / "data.h5"
+        with h5py.File(path, "w") as file:
+            x, label = random.normal(size=(300, 12)).astype("f4"), random.integers(0, 3, 300)
+            x[numpy.arange(300), label] += 2
+            label = numpy.where(random.random(300) < 0.5, random.integers(0, 3, 300), label)
+            file["x"], file["label"], file["other"], file["weight"] = x, label, label, numpy.ones(300, "f4")
+            file["test_x"], file["test_label"] = x[100:] + random.normal(size=(200, 12)), label[100:]
+        return path
+
+    def arguments(self, *more, label="/label", rate=0.01):
+        return [
+            self.folder / "data.h5", "--x", "/x", "--y", label, "--hidden", 64, "--batch-rows", 50, "--lr", rate,
+            "--device", "host", "--threads", 1, *more
+        ]  # fmt: skip
+
+    def train(self, *more, expect=0, **how):
+        return self.run_program("penstock-train", *self.arguments(*more, **how), expect=expect)
+
+    def contents(self):
+        return {entry.name: entry.read_bytes() for entry in self.folder.iterdir()}
+
+    def read_log(self, path):
+        return [json.loads(line) for line in path.read_text().splitlines()]
+
+    def state_of(self, path):
+        with h5py.File(path) as file:
+            weights = [file[f"model/layer{n}/{name}"][:].tobytes() for n in (0, 1) for name in ("weight", "bias")]
+            return weights, json.loads(file.attrs["penstock"])
+
+    def keeping(self, *more):
+        return ("--checkpoint", self.folder / "c.h5", "--keep-best", "--log", self.folder / "log.jsonl", "--log-steps", 2,
+                *more)  # fmt: skip
+
+    def test_what_is_refused_leaves_checkpoints_and_log_as_they_were(self):
+        self.make_data()
+        kept = self.keeping("--validation", 0.3)
+        self.train(*kept, "--epochs", 8)
+        self.assertLess(self.state_of(self.folder / "c.h5")[1]["judged"]["best"], 7)
+        before = self.contents()
+        refused = self.train(*kept, "--epochs", 12, "--resume", expect=1, label="/other")
+        self.assert_one_line(refused, "data.h5:/other", "this run began with", "data.h5:/label")
+        self.assertNotIn("epoch 8/12", refused.stdout)
+        self.assertNotIn("forgotten", refused.stdout)
+        self.assertEqual(self.contents(), before)
+        self.assertIn("epoch 9/12", self.train(*kept, "--epochs", 12, "--resume").stdout)
+
+    def test_a_look_at_a_checkpoint_changes_nothing(self):
+        self.make_data()
+        kept = self.keeping()
+        own, tests = ("--validation", 0.3), ("--test-x", "/test_x", "--test-y", "/test_label")
+        self.train(*kept, *own, "--epochs", 8)
+        self.assertLess(self.state_of(self.folder / "c.h5")[1]["judged"]["best"], 7)
+        before = self.contents()
+        for rows in own, tests:
+            for more in ("--epochs", 0), ("--epochs", 8), ("--epochs", 8, "--watch", "accuracy"), ("--epochs", 3, "--patience", 1):
+                name = "validation" if rows == own else "test"
+                shown = self.train(*kept, *rows, *more, "--resume").stdout
+                self.assertRegex(shown.splitlines()[-1], f"^{name} accuracy ")
+                self.assertIn("no epoch is left to train: checkpoints and log stay as they are\n", shown)
+                self.assertEqual(self.contents(), before, (rows, more))
+        # Nor with a training set that could not be gone on with, and without anything to evaluate on.
+        self.train(*kept, *tests, "--epochs", 0, "--resume", label="/other")
+        self.train("--checkpoint", self.folder / "c.h5", "--epochs", 0, "--resume", "--log", self.folder / "none.csv")
+        self.assertEqual(self.contents(), before)
+        # By what tells a better epoch, training goes on as if nobody had looked.
+        self.train(*kept, *own, "--epochs", 9, "--resume")
+        self.assertEqual(self.state_of(self.folder / "c.h5")[1]["judged"]["epochs"], 9)
+
+    def test_a_run_that_was_stopped_while_its_last_epoch_was_evaluated_is_completed(self):
+        path, log, whole = self.make_data(), self.folder / "log.jsonl", self.folder / "whole.jsonl"
+        with h5py.File(path, "a") as file:  # of which nothing is stored
+            file.create_dataset("long_x", (1 << 18, 12), "f4", chunks=(4096, 12))
+            file.create_dataset("long_label", (1 << 18,), "i4", chunks=(1 << 18,))
+        long = ("--test-x", "/long_x", "--test-y", "/long_label", "--epochs", 2)
+        running = self.start_program("penstock-train", *map(str, self.arguments(*self.keeping(*long))), stdout=subprocess.PIPE)
+        while not log.exists() or len(log.read_text().splitlines()) < 7:  # three of steps, an epoch, three of steps
+            self.assertIsNone(running.poll())
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=100)
+        self.assertEqual(running.returncode, 128 + signal.SIGINT)
+        self.assertEqual(self.state_of(self.folder / "c.h5")[1]["judged"]["epochs"], 1)
+        self.train(*self.keeping(*long, "--resume"))
+        judged = self.state_of(self.folder / "c.h5")[1]["judged"]
+        self.assertEqual(judged["epochs"], 2)
+        self.assertEqual(self.state_of(self.folder / "c.h5.best")[1]["epoch"], judged["best"] + 1)
+        self.train(*long, "--log", whole, "--log-steps", 2)
+        self.assertEqual(*(list(map(timeless, self.read_log(file))) for file in (log, whole)))
+
+    def test_steps_without_any_weight_are_in_a_log_once(self):
+        path = self.make_data()
+        with h5py.File(path, "a") as file:  # of six steps of an epoch, two have no weight
+            file["weight"][:100] = 0
+        how = ("--weights", "/weight", "--run-rows", 50, "--pool-rows", 50, "--log-steps", 1)
+        for seed in range(100):
+            whole = self.folder / "whole.jsonl"
+            self.train(*how, "--log", whole, "--epochs", 3, "--seed", seed)
+            lines = self.read_log(whole)
+            first = next(n for n, line in enumerate(lines) if line["epoch"] == 3)
+            if lines[first]["steps"] == lines[first - 1]["steps"]:  # the third epoch begins with such a step
+                break
+        self.assertEqual([(line["epoch"], line["step_of_epoch"]) for line in lines if line["kind"] == "steps"],
+                         [(epoch, step) for epoch in (1, 2, 3) for step in range(1, 7)])  # fmt: skip
+        self.assertEqual([line["step_of_epoch"] for line in lines if line["kind"] == "epoch"], [6, 6, 6])
+        for ending in "jsonl", "csv":
+            whole, parts = self.folder / f"whole.{ending}", self.folder / f"parts.{ending}"
+            state, kept = self.folder / f"{ending}.h5", self.folder / f"kept-{ending}.h5"
+            self.train(*how, "--log", whole, "--epochs", 3, "--seed", seed)
+            self.train(*how, "--log", parts, "--checkpoint", state, "--epochs", 2, "--seed", seed)
+            shutil.copy(state, kept)
+            for checkpoint in state, kept:  # the second as if the run had been killed after its log
+                self.train(*how, "--log", parts, "--checkpoint", checkpoint, "--resume", "--epochs", 3, "--seed", seed)
+                read = self.read_log if ending == "jsonl" else lambda file: list(csv.DictReader(file.read_text().splitlines()))
+                self.assertEqual(list(map(timeless, read(parts))), list(map(timeless, read(whole))))
+
+    def test_initial_weights_are_kept_and_gone_on_from(self):
+        self.make_data()
+        first, still, whole = (self.folder / name for name in ("first.h5", "still.h5", "whole.h5"))
+        tests = ("--test-x", "/test_x", "--test-y", "/test_label")
+        shown = self.train("--epochs", 0, "--checkpoint", first, *tests).stdout
+        self.assertIn(f"no epoch is asked for, and nothing is trained: the initial weights are kept in {first}\n", shown)
+        self.assertRegex(shown.splitlines()[-1], "^test accuracy ")
+        self.train("--epochs", 1, "--checkpoint", still, rate=0)
+        weights, told = self.state_of(first)
+        self.assertEqual(weights, self.state_of(still)[0])
+        self.assertEqual((told["epoch"], told["next_row"], told["steps"]), (0, 0, 0))
+        # Nothing that was trained is lost where --resume was forgotten.
+        refused = self.train("--epochs", 0, "--checkpoint", still, expect=2)
+        self.assert_one_line(refused, "--epochs 0", str(still), "--resume")
+        self.assertEqual(self.state_of(still)[1]["epoch"], 1)
+        self.assert_one_line(self.train("--epochs", 1, "--checkpoint", first, "--resume", expect=1, label="/other"), "/other")
+        self.train("--epochs", 2, "--checkpoint", first, "--resume")
+        self.train("--epochs", 2, "--checkpoint", whole)
+        self.assertEqual(self.state_of(first)[0], self.state_of(whole)[0])
+        self.assertIn("no epoch is asked for, and nothing is trained\n", self.train("--epochs", 0).stdout)
+
+    def test_a_plan_refuses_what_the_run_would(self):
+        self.make_data()
+        state, log = self.folder / "c.h5", self.folder / "log.csv"
+        own = ("--validation", 0.3)
+        self.train("--checkpoint", state, "--epochs", 1, *own, "--log", log)
+        go_on = ("--checkpoint", state, "--resume", *own)
+        before = self.contents()
+        for more, code, words in (
+            (("--min-delta", -1), 2, ("least change", "-1")),
+            (("--schedule", "steps", "--step-factor", -1), 2, ("-1 times the rate",)),
+            (("--checkpoint", self.folder / "none.h5", "--resume"), 1, ("none.h5",)),
+            (("--checkpoint", self.folder / "data.h5", "--resume"), 2, ("--checkpoint", "data.h5")),
+            (("--checkpoint", log, "--resume"), 1, ("log.csv",)),
+            ((*go_on, "--activation", "gelu"), 1, ("c.h5", "relu", "gelu")),
+            ((*go_on, "--accumulate", 2), 1, ("c.h5", "rows of a step")),
+            ((*go_on, "--log", log, "--top-k", 2), 1, ("log.csv", "its columns are")),
+        ):
+            for plan in ("--plan",), ():
+                self.assert_one_line(self.train(*more, *plan, expect=code), *words)
+        self.assertIn("the largest batches that fit", self.train(*go_on, "--log", log, "--plan").stdout)
+        self.assertEqual(self.contents(), before)
