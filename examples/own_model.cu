@@ -6,7 +6,8 @@
 #include <penstock/train/memory_plan.hpp>
 #include <penstock/train/trainer.hpp>
 
-#include <cstdlib>
+#include <charconv>
+#include <cstdint>
 #include <exception>
 #include <filesystem>
 #include <iostream>
@@ -100,14 +101,43 @@ struct linear_model {
   }
 };
 
+/// Throws where it is no whole number.
+std::uint64_t epochs_of(const std::string& text) {
+  std::uint64_t epochs = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, epochs);
+  if (read.ec != std::errc() || read.ptr != end)
+    throw std::invalid_argument("EPOCHS is '" + text + "'; it is a whole number, from 0 on");
+  return epochs;
+}
+
+/// The model takes rows of numbers side by side, and learns one number for each: of more it would see the first ones
+/// only. Gives the inputs of a row.
+std::size_t inputs_of(const ps::pipeline::opened& rows, const std::string& file, const std::string& x_name,
+                      const std::string& y_name) {
+  const auto& x = rows.fields()[0].row_shape;
+  std::uint64_t y = 1;
+  for (const std::uint64_t extent : rows.fields()[1].row_shape) y *= extent;
+  if (x.size() != 1)
+    throw std::invalid_argument(file + ":" + x_name + ": it has " +
+                                (x.empty() ? "1 axis" : std::to_string(x.size() + 1) + " axes") +
+                                "; the inputs are rows of numbers side by side, a dataset of two axes");
+  if (x[0] == 0) throw std::invalid_argument(file + ":" + x_name + ": its rows hold no value");
+  if (y != 1)
+    throw std::invalid_argument(file + ":" + y_name + ": a row has " + std::to_string(y) +
+                                " values; the model learns one for each row");
+  return x[0];
+}
+
 int main(int argc, char** argv) try {
   if (argc < 5) return std::cerr << "usage: own_model FILE.h5 /x /y EPOCHS [DEVICE [CHECKPOINT.h5]]\n", 2;
+  const std::uint64_t epochs = epochs_of(argv[4]);
   auto source = ps::pipeline::source{}
                     .field("x", ps::io::datasets(argv[1], argv[2]), {.as = ps::type::float32})
                     .field("y", ps::io::datasets(argv[1], argv[3]), {.as = ps::type::float32});
   const ps::pipeline::batch_options batches{.rows = batch_rows};
   auto rows = (ps::pipeline::read(source, ps::pipeline::shuffled{.seed = 1}) | batches).open();
-  linear_model model{rows.fields().front().row_shape.at(0)};
+  linear_model model{inputs_of(rows, argv[1], argv[2], argv[3])};
   const auto functions = ps::train::functions_of(model);
   const auto device = ps::gpu::device::parse(argc > 5 ? argv[5] : "auto");
   const auto plan = ps::train::plan(device, {.device_bytes = 64_MiB}, functions, rows);
@@ -116,7 +146,7 @@ int main(int argc, char** argv) try {
   const ps::train::stage_options stage{.optimizer = ps::train::sgd{.learning_rate = 0.1}, .rows = batch_rows};
   ps::train::trainer trainer(stream, {.stage = stage}, run.memory, functions);
   if (argc > 6 && std::filesystem::exists(argv[6])) trainer.resume(argv[6]);
-  while (trainer.position().epoch < std::strtoul(argv[4], nullptr, 10)) {
+  while (trainer.position().epoch < epochs) {
     const auto done = trainer.train_epoch(run.training);
     std::cout << "epoch " << done.epoch + 1 << ": loss " << done.training.loss() << '\n';
     if (argc > 6) trainer.save(argv[6]);

@@ -41,3 +41,23 @@ class own_model(program_case):
         self.assertIn("usage", self.run_program("own_model", expect=2).stderr)
         done = self.run_program("own_model", self.make_rows(rows=100), "/x", "/none", 1, "host", expect=1)
         self.assert_one_line(done, "/none")
+
+    def test_own_model_refuses_rows_of_which_it_would_see_a_part(self):
+        path = self.make_values()
+        with h5py.File(path, "a") as file:
+            file["wide"] = file["x"][:].reshape(-1, 2, 4)
+            file["none"] = numpy.zeros((2000, 0), "f4")
+            file["several"], file["column"] = numpy.zeros((2000, 3), "f4"), file["y"][:][:, None]
+        run = lambda x, y, **how: self.run_program("own_model", path, x, y, 1, "host", **how)
+        for x, y, *words in (
+            ("/wide", "/y", f"{path}:/wide", "3 axes"), ("/y", "/y", f"{path}:/y", "1 axis"),
+            ("/none", "/y", f"{path}:/none", "no value"), ("/x", "/several", f"{path}:/several", "3 values"),
+        ):  # fmt: skip
+            self.assert_one_line(run(x, y, expect=1), *words)
+        run("/x", "/column")  # one value a row, however it is stored
+
+    def test_own_model_takes_whole_numbers_of_epochs(self):
+        path = self.make_values()
+        for epochs in "abc", "-1", "", "2x", "99999999999999999999":
+            self.assert_one_line(self.run_program("own_model", path, "/x", "/y", epochs, "host", expect=1), "EPOCHS", f"'{epochs}'")
+        self.assertEqual(self.run_program("own_model", path, "/x", "/y", 0, "host").stdout, "")
