@@ -4,6 +4,7 @@
 #include <penstock/io/location.hpp>
 #include <penstock/io/row_reader.hpp>
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,12 @@ inline void require_numbers(const std::vector<penstock::io::location>& dataset, 
   if (dataset.empty() || !holds_texts(penstock::io::row_reader(std::vector{dataset.front()}))) return;
   throw penstock::io::error("it holds texts, and " + why,
                             {.file = dataset.front().file.string(), .dataset = dataset.front().dataset});
+}
+
+/// How many numbers a row of a dataset holds. Opens the first of the dataset's files alone, as above.
+inline std::size_t values_of_a_row(const std::vector<penstock::io::location>& dataset) {
+  const penstock::io::row_reader reader(std::vector{dataset.front()});
+  return reader.row_bytes() / penstock::size_of(reader.element().element);
 }
 
 }  // namespace examples

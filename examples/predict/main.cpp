@@ -55,6 +55,16 @@ ps::train::predictor_options predictor_of(const examples::predict_options& o, co
   return options;
 }
 
+/// Before anything is planned: the rows are as wide as those that the model was trained on.
+void check_width(const std::vector<ps::io::location>& x, const std::string& checkpoint,
+                 const ps::train::predictor_options& options) {
+  if (x.empty()) return;
+  if (const std::size_t values = examples::values_of_a_row(x); values != options.model.inputs)
+    throw ps::io::error(
+        fmt::format("a row has {} values, and the model of {} takes {}", values, checkpoint, options.model.inputs),
+        {.file = x.front().file.string(), .dataset = x.front().dataset});
+}
+
 /// Neighbouring rows.
 struct rows_in_a_row {
   std::uint64_t first = 0;
@@ -120,6 +130,7 @@ void predict(const examples::predict_options& o, examples::stop_on_signal& signa
 
   const auto labels = ps::train::labels_of(o.checkpoint);
   const auto options = predictor_of(o, labels);
+  for (const auto* dataset : {&x, &x2}) check_width(*dataset, o.checkpoint, options);
   auto source = ps::pipeline::source{}.field("x", x, {.as = options.compute});
   if (!x2.empty()) source.field("x2", x2, {.as = options.compute});
   source.damaged(o.damaged);

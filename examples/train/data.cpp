@@ -85,11 +85,6 @@ void find_test_set(const train_options& o, const io::file& first, training_data&
                                .weights = in_all_files(o, o.test_weights)};
 }
 
-std::size_t values_of_a_row(const std::vector<io::location>& dataset) {
-  const io::row_reader reader(dataset);
-  return reader.row_bytes() / penstock::size_of(reader.element().element);
-}
-
 /// A label, or a value for each output: what the loss takes, and how the rows are stored.
 bool are_labels(const train_options& o, const std::vector<io::location>& y) {
   if (train::classes_of(loss_of(o), 2) == 0 || o.one_hot) return false;

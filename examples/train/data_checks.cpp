@@ -22,10 +22,18 @@ void check_input(const std::vector<io::location>& x) {
                     {.file = x.front().file.string(), .dataset = x.front().dataset});
 }
 
+void check_weights(const std::vector<io::location>& weights) {
+  require_numbers(weights, "weights of rows are numbers");
+  if (weights.empty()) return;
+  if (const std::size_t values = values_of_a_row(weights); values != 1)
+    throw io::error(fmt::format("a row has {} values, and what it counts is one number", values),
+                    {.file = weights.front().file.string(), .dataset = weights.front().dataset});
+}
+
 void check_inputs(const labelled_rows& rows) {
   check_input(rows.x);
   check_input(rows.x2);
-  require_numbers(rows.weights, "weights of rows are numbers");
+  check_weights(rows.weights);
 }
 
 }  // namespace

@@ -167,6 +167,21 @@ class predict(program_case):
         self.assertFalse(out.exists())
         self.assertEqual(sorted(entry.name for entry in self.folder.iterdir()), ["c.h5", "rows.h5"])
 
+    def test_rows_of_another_width_are_named_before_anything_is_planned(self):
+        path = self.make_rows(rows=500)
+        with h5py.File(path, "a") as file:
+            file["narrow"] = file["x"][:, :63]
+            file["other"], file["better"] = file["x"][:][::-1], numpy.arange(500) % 2
+            file["blocks"] = file["x"][:].reshape(500, 8, 8)
+        checkpoint, out = self.trained(path), self.folder / "out.h5"
+        predict = lambda *more, **how: self.run_program("penstock-predict", checkpoint, path, "-o", out, *more, **how)
+        for more in (), ("--plan",):
+            self.assert_one_line(predict("--x", "/narrow", *more, expect=1), f"{path}:/narrow", "63", "64", str(checkpoint))
+        predict("--x", "/blocks")  # the same numbers
+        checkpoint = self.trained(path, "--x2", "/other", "--loss", "ranking", "--y", "/better")
+        for more in (), ("--plan",):
+            self.assert_one_line(predict("--x2", "/narrow", *more, expect=1), f"{path}:/narrow", "63", "64", str(checkpoint))
+
     def test_rows_that_are_not_finite_are_left_out_on_request(self):
         path = self.make_rows(rows=500)
         checkpoint, out = self.trained(path), self.folder / "out.h5"

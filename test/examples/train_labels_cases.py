@@ -372,3 +372,12 @@ class train_labels(program_case):
         self.assert_one_line(self.train(path, "--y", "/text", "--labels-from", 1, expect=2)[0], "--labels-from")
         self.assert_one_line(self.train(path, "--y", "/text", "--classes", 3, expect=2)[0], "4 different labels", "3 classes")
         self.assert_one_line(self.train(path, "--top-k", 5, expect=2)[0], "--top-k 5", "4 classes")
+
+    def test_a_row_has_one_weight(self):
+        path = self.make_classes()[0]
+        with h5py.File(path, "a") as file:
+            file["two"], file["column"] = numpy.ones((1200, 2), "f4"), numpy.ones((1200, 1), "f4")
+        test = ("--test-x", "/x", "--test-y", "/label")
+        for more in ("--weights", "/two"), ("--weights", "/two", "--plan"), (*test, "--test-weights", "/two", "--plan"):
+            self.assert_one_line(self.train(path, *more, expect=1)[0], f"{path}:/two", "2 values")
+        self.train(path, "--weights", "/column")
