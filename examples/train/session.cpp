@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 namespace examples {
 namespace {
@@ -62,6 +63,9 @@ std::optional<penstock::pipeline::opened> open_testing(const train_options& o, c
   return testing;
 }
 
+/// Smaller budgets have smaller workspaces, so that rows find room.
+std::size_t workspace_of(const gpu::budget& limits) { return std::clamp(limits.device_bytes / 16, 256_KiB, 32_MiB); }
+
 train::trainer_options trainer_of(const train_options& o, std::size_t inputs, const training_data& data) {
   // Before the aggregate: GCC 12 destroys what it has made of one twice where an initialiser throws (its bug 66139).
   if (o.top_k > data.outputs)
@@ -93,7 +97,7 @@ train::trainer_options trainer_of(const train_options& o, std::size_t inputs, co
                              .clip_norm = o.clip_norm,
                              .seed = o.order.seed,
                              .non_finite = o.skip_non_finite ? train::non_finite::skip : train::non_finite::fail,
-                             .workspace_bytes = std::clamp(o.budget.device_bytes / 16, 256_KiB, 32_MiB),
+                             .workspace_bytes = workspace_of(o.budget),
                              .threads = o.threads};
   if (o.hidden == std::vector<std::size_t>{0}) stage.model.hidden.clear();
   return {.stage = stage,
@@ -109,18 +113,53 @@ train::trainer_options trainer_of(const train_options& o, std::size_t inputs, co
           .report_every = o.log_steps};
 }
 
-/// What the passes over the labels took, one after the other, is a part of the plan, though it is free again.
-void add_masks(const training_data& data, const gpu::budget& limits, train::memory_plan& plan) {
+/// A run's memory in a budget. What the passes over the labels took, one after the other, is a part of it, though it is
+/// free again. Throws gpu::budget_error.
+train::memory_plan plan_run(gpu::device device, const gpu::budget& limits, const train::stage_options& stage,
+                            const training_data& data, const penstock::pipeline::opened& training,
+                            const std::optional<penstock::pipeline::opened>& testing) {
   const std::size_t bytes =
       std::max(data.training.labels.mask_bytes, data.testing ? data.testing->labels.mask_bytes : 0);
-  if (bytes == 0) return;
-  plan.ledger.add(gpu::memory_kind::host, "pipeline: which rows count, while labels are looked at", bytes);
-  if (plan.ledger.fits(limits)) return;
-  gpu::budget smallest;
-  for (const gpu::memory_kind kind : gpu::memory_kinds) smallest.of(kind) = plan.ledger.total(kind);
-  throw gpu::budget_error("training with what tells which rows count does not fit the budget", plan.ledger, limits,
-                          smallest);
+  gpu::ledger masks;
+  if (bytes > 0) masks.add(gpu::memory_kind::host, "pipeline: which rows count, while labels are looked at", bytes);
+  const std::size_t taken = masks.total(gpu::memory_kind::host);
+  gpu::budget left = limits;
+  left.host_bytes -= std::min(left.host_bytes, taken);
+  try {
+    train::memory_plan plan = train::plan(device, left, stage, training, testing ? &*testing : nullptr);
+    plan.ledger.add(masks);
+    return plan;
+  } catch (const gpu::budget_error& e) {
+    gpu::ledger items = e.items();
+    items.add(masks);
+    gpu::budget smallest = e.smallest();
+    smallest.host_bytes += taken;
+    throw gpu::budget_error("training does not fit the budget", std::move(items), limits, smallest);
+  }
 }
+
+/// The smallest budget so far that a step would fit, of those that were asked about: that to which the fewest bytes
+/// must be added, of whatever kind.
+class smallest_budget {
+ public:
+  void note(const train::stage_options& stage, const gpu::budget_error& refused) {
+    std::size_t missing = 0, all = 0;
+    for (const gpu::memory_kind kind : gpu::memory_kinds) {
+      const std::size_t bytes = refused.smallest().of(kind);
+      missing += bytes - std::min(bytes, refused.limits().of(kind));
+      all += bytes;
+    }
+    if (stage_ && std::pair(missing, all) >= std::pair(missing_, all_)) return;
+    stage_ = stage, budget_ = refused.smallest(), missing_ = missing, all_ = all;
+  }
+  const train::stage_options& stage() const { return *stage_; }
+  const gpu::budget& bytes() const { return budget_; }
+
+ private:
+  std::optional<train::stage_options> stage_;
+  gpu::budget budget_;
+  std::size_t missing_ = 0, all_ = 0;
+};
 
 /// How the training rows travel, chosen by trying in the memory that the plan leaves them.
 penstock::pipeline::opened open_calibrated(const train_options& o, const training_data& data, gpu::device device,
@@ -185,30 +224,48 @@ planned_session plan_session(const train_options& o, const training_data& data) 
   if (testing) check_alike(data, training, *testing);
   train::trainer_options trainer = trainer_of(o, elements_of(training, "x"), data);
   std::optional<train::memory_plan> plan;
-  std::optional<gpu::budget_error> refused, last;  // what was asked for, and the least that was tried
+  std::optional<gpu::budget_error> refused;  // what was asked for
+  smallest_budget smallest;
   std::size_t opened_rows = o.batch_rows;
-  const auto fits = [&](const train::stage_options& stage) {
+  const auto plan_with = [&](const train::stage_options& stage, const gpu::budget& limits) {
     if (stage.rows != opened_rows) {
       training = open_rows(data.training, data, stage.rows, o);
       testing = open_testing(o, data, stage.rows);
       opened_rows = stage.rows;
     }
+    return plan_run(device, limits, stage, data, training, testing);
+  };
+  const auto fits = [&](const train::stage_options& stage) {
     try {
-      plan = train::plan(device, o.budget, stage, training, testing ? &*testing : nullptr);
-      add_masks(data, o.budget, *plan);
+      plan = plan_with(stage, o.budget);
       return true;
     } catch (const gpu::budget_error& e) {
       if (!refused) refused = e;
-      last = e;
+      smallest.note(stage, e);
       return false;
     }
+  };
+  /// With more of the device's memory the workspace is larger, too.
+  const auto smallest_that_does = [&] {
+    train::stage_options stage = smallest.stage();
+    gpu::budget limits = smallest.bytes();
+    for (int n = 0; n < 16; ++n) {
+      stage.workspace_bytes = workspace_of(limits);
+      try {
+        plan_with(stage, limits);
+        break;
+      } catch (const gpu::budget_error& e) {
+        limits = e.smallest();
+      }
+    }
+    return limits;
   };
   const auto step = train::fit_step(device, trainer.stage, fits, o.floor_rows);
   if (!step)
     throw gpu::budget_error(fmt::format("batches of {} rows do not fit the budget, and nor do smaller ones with every "
                                         "lever",
                                         o.batch_rows),
-                            refused->items(), refused->limits(), last->smallest());
+                            refused->items(), refused->limits(), smallest_that_does());
   for (const std::string& reason : step->reasons) fmt::print("{}\n", reason);
   print_better_rows(o, trainer.stage, *step, fits);
   print_padding(step->stage.rows, training.rows());

@@ -57,6 +57,23 @@ class train(program_case):
         self.assertIn("steps are made of 8 batches of 32 rows", told)
         self.assertNotIn("moments wait", told)
 
+    def test_the_smallest_budget_that_would_do_does_and_less_does_not(self):
+        path = self.make_rows(rows=2000)
+        with h5py.File(path, "a") as file:
+            file["w"] = numpy.ones(2000, "f4")
+            file["few"], file["few_label"] = file["x"][:50], file["label"][:50]
+        plan = ("penstock-train", path, "--device", "host", "--threads", 1, "--hidden", "128,128", "--plan")
+        one, two = ("--weights", "/w"), ("--test-x", "/few", "--test-y", "/few_label", "--offload", "optimizer,activations")
+        for kind, budget, more in (
+            ("device", "100KiB", ()), ("device", "100KiB", two), ("pinned", "50KiB", ()), ("pinned", "90KiB", one),
+            ("pinned", "50KiB", two), ("host", "1MiB", ()), ("host", "1MiB", (*one, *two)),
+        ):  # fmt: skip
+            with self.subTest(kind=kind, more=more):
+                run = lambda bytes, **how: self.run_program(*plan, *more, f"--{kind}-memory", bytes, **how)
+                does = int(re.search(rf"smallest budget that would do:.*?{kind} (\d+)KiB", run(budget, expect=1).stderr).group(1))
+                run(f"{does}KiB")
+                run(f"{does - 1}KiB", expect=1)
+
     def test_results_say_what_cuda_takes_beside_the_budget(self):
         results = self.folder / "results.json"
         run = ("penstock-train", self.make_rows(), "--epochs", 1, "--device-memory", "16MiB", "--json", results)

@@ -30,6 +30,17 @@ pipeline::pipeline_plan plan_testing(gpu::device d, const pipeline::opened& test
   }
 }
 
+/// The smallest budget in which model, training set and test set have room.
+gpu::budget smallest_of(gpu::device d, const gpu::ledger& model, const pipeline::opened& training,
+                        const pipeline::opened& testing) {
+  const gpu::ledger train = training.smallest_plan(d).ledger, test = testing.smallest_plan(d).ledger;
+  gpu::budget smallest;
+  for (const memory_kind kind : {memory_kind::device, memory_kind::pinned})
+    smallest.of(kind) = model.total(kind) + std::max(train.total(kind), test.total(kind));
+  smallest.host_bytes = model.total(memory_kind::host) + train.total(memory_kind::host) + test.total(memory_kind::host);
+  return smallest;
+}
+
 memory_plan plan_with(gpu::device d, const gpu::budget& limits, const gpu::ledger& model,
                       const pipeline::opened& training, const pipeline::opened* testing) {
   gpu::ledger own = model;
@@ -53,11 +64,9 @@ memory_plan plan_with(gpu::device d, const gpu::budget& limits, const gpu::ledge
   }
   run.ledger = std::move(stage_and_test);
   run.ledger.add(run.pipelines);
-  if (!run.ledger.fits(limits)) {
-    gpu::budget smallest;
-    for (const memory_kind kind : gpu::memory_kinds) smallest.of(kind) = run.ledger.total(kind);
-    throw gpu::budget_error("training with its test set does not fit the budget", run.ledger, limits, smallest);
-  }
+  if (!run.ledger.fits(limits))
+    throw gpu::budget_error("training with its test set does not fit the budget", run.ledger, limits,
+                            smallest_of(d, model, training, *testing));
   return run;
 }
 
