@@ -50,7 +50,7 @@ void train(ps::pipeline::opened rows, std::size_t classes) {
     stage.update(1e-3);
     if (batch.index() + 1 == pipeline.batches_per_epoch()) {
       const auto done = stage.progress();
-      if (std::min({done.bad_input, done.bad_loss, done.bad_label}) != done.no_row)
+      if (std::min({done.bad_input, done.bad_loss, done.bad_gradient, done.bad_label}) != done.no_row)
         throw std::runtime_error("an input or the loss is not finite, or a label is outside 0 to CLASSES - 1");
       std::cout << "epoch " << batch.epoch() << ": loss " << done.running.loss() << ", accuracy "
                 << done.running.accuracy() << '\n';

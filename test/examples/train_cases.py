@@ -235,6 +235,19 @@ class train(program_case):
             file["half"][7] = numpy.nan
         self.assert_one_line(train("--y", "/half"), "part2.h5:/half row 7:", "nan")
 
+    def test_a_gradient_that_overflows_is_told_from_a_loss_that_does(self):
+        path, random = self.folder / "data.h5", numpy.random.default_rng(1)
+        with h5py.File(path, "w") as file:
+            file["x"] = random.normal(size=(256, 4)).astype("f4")
+            file["y"] = (1e6 * random.normal(size=256)).astype("f4")
+        run = lambda *more: self.run_program(
+            "penstock-train", path, "--device", "host", "--hidden", 0, "--loss", "mse", "--batch-rows", 64, *more, expect=1)
+        fp16 = ("--y", "/y", "--precision", "fp16")
+        done = run(*fp16)
+        self.assert_one_line(done, f"{path}:/x row ", "gradient", "overflows fp16", "loss scale is 1;", "bf16 or float32")
+        done = run(*fp16, "--skip-non-finite", "--epochs", 8)
+        self.assert_one_line(done, "were skipped", "gradients", "the loss scale is 1")
+
     def test_files_and_patterns_are_joined_in_order(self):
         for part in 1, 2, 10:
             self.make_rows("--seed", 1, rows=100 * part, columns=8, name=f"part{part}.h5")

@@ -127,4 +127,30 @@ BOOST_AUTO_TEST_CASE(values_outside_their_range_are_refused) {
   BOOST_CHECK_THROW(train::check(train::adamw{.weight_decay = std::nan("")}), std::invalid_argument);
 }
 
+// An output of 0 and a target of 1e10 make a loss of 1e20; times an input of 1e30 its gradient is beyond float32.
+BOOST_AUTO_TEST_CASE(a_gradient_to_clip_that_is_not_finite_is_no_loss_that_is_not) {
+  host_stage<float> s({.model = {.inputs = 1, .hidden = {}, .outputs = 1},
+                       .loss = train::mean_squared_error{},
+                       .targets = train::target::values,
+                       .optimizer = train::sgd{.momentum = 0},
+                       .rows = 1,
+                       .clip_norm = 1});
+  const float zero = 0, x = 1e30f, target = 1e10f;
+  for (const auto& item : s.stage.state())
+    s.stage.write_state(item, 0, reinterpret_cast<const std::byte*>(&zero), sizeof zero);
+  s.stage.accumulate(&x, &target, 1, 1, 5);
+  s.stage.update(1);
+  const train::progress p = s.stage.progress();
+  BOOST_TEST(std::isfinite(p.running.loss_sum));
+  BOOST_TEST(p.bad_gradient == 5u);
+  BOOST_TEST(p.bad_loss == train::progress::no_row);
+  BOOST_TEST(p.steps == 0u);
+  // A loss that is not finite by itself is its own reason.
+  s.stage.set_steps(0);
+  const float far = std::numeric_limits<float>::infinity();
+  s.stage.accumulate(&x, &far, 1, 1, 6);
+  s.stage.update(1);
+  BOOST_TEST(s.stage.progress().bad_gradient == train::progress::no_row);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -169,6 +169,38 @@ BOOST_AUTO_TEST_CASE(a_step_that_overflows_halves_the_scale_and_changes_nothing)
   BOOST_TEST(test::same_bits<float>(bits(), before));
 }
 
+// The output is 0, its target a million: a loss of 1e12, and a gradient of -2e6 where float16 ends at 65504.
+BOOST_AUTO_TEST_CASE(a_gradient_that_overflows_at_every_scale_is_no_loss_that_is_not_finite) {
+  for (const auto policy : {train::non_finite::fail, train::non_finite::skip}) {
+    train::stage_options options{.model = {.inputs = 1, .hidden = {}, .outputs = 1},
+                                 .loss = train::mean_squared_error{},
+                                 .targets = train::target::values,
+                                 .rows = 1,
+                                 .non_finite = policy};
+    options.precision = train::precision::fp16;
+    host_stage<float> s(options);
+    const float zero = 0, x = 1, target = 1e6f;
+    for (const auto& item : s.stage.state())
+      s.stage.write_state(item, 0, reinterpret_cast<const std::byte*>(&zero), sizeof zero);
+    s.stage.set_loss_scale(2);
+    for (const double expected : {1.0, 1.0}) {  // halved once; at 1 it is the step's fault
+      s.stage.accumulate(&x, &target, 1, 1, 7);
+      s.stage.update(0.1);
+      BOOST_TEST(s.stage.progress().loss_scale == expected);
+    }
+    const train::progress p = s.stage.progress();
+    const bool skips = policy == train::non_finite::skip;
+    BOOST_TEST(p.bad_gradient == (skips ? train::progress::no_row : 7u));
+    BOOST_TEST(p.bad_loss == train::progress::no_row);
+    BOOST_TEST(p.skipped == (skips ? 2u : 1u));
+    BOOST_TEST(p.steps == 0u);
+    const float within = 1;  // a step that could be made is made where steps are skipped, and blocked where they fail
+    s.stage.accumulate(&x, &within, 1, 1, 8);
+    s.stage.update(0.1);
+    BOOST_TEST(s.stage.progress().steps == (skips ? 1u : 0u));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(two_thousand_steps_without_overflow_double_the_scale) {
   const rows_of<float> data(2, 2, 2);
   train::stage_options options{.model = {.inputs = 2, .hidden = {}, .outputs = 2}, .rows = 2};

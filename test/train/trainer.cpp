@@ -163,6 +163,37 @@ BOOST_AUTO_TEST_CASE(steps_that_are_not_finite_are_skipped_and_counted_on_reques
   }
 }
 
+BOOST_AUTO_TEST_CASE(an_epoch_of_which_every_step_is_skipped_ends_the_run) {
+  training_file data;
+  for (std::size_t row = 0; row < 1000; ++row)
+    data.x[row * training_file::columns] = std::numeric_limits<float>::quiet_NaN();
+  data.write();
+  for (const auto precision : {train::precision::float32, train::precision::fp16}) {
+    auto options = small_trainer();
+    options.stage.non_finite = train::non_finite::skip;
+    options.stage.precision = precision;
+    training_run run(data, options);
+    BOOST_CHECK_EXCEPTION(run.trainer.train_epoch(run.planned.training), train::error, [](const train::error& e) {
+      return std::string(e.what()).find("16 were skipped") != std::string::npos;
+    });
+    BOOST_TEST(run.trainer.position().epoch == 0u);
+    BOOST_TEST(run.trainer.position().next_batch == 0u);
+  }
+}
+
+// The scale of a first epoch may have to fall more often than it has steps.
+BOOST_AUTO_TEST_CASE(an_epoch_in_which_the_loss_scale_fell_is_no_failure) {
+  const training_file data(64);
+  auto options = small_trainer();
+  options.stage.precision = train::precision::fp16;
+  training_run run(data, options);
+  run.trainer.stage().set_loss_scale(0x1p24);
+  const train::epoch_progress first = run.trainer.train_epoch(run.planned.training);
+  BOOST_TEST(first.complete);
+  BOOST_TEST(first.skipped == 1u);
+  BOOST_TEST(first.steps == 0u);
+}
+
 BOOST_AUTO_TEST_CASE(a_label_outside_the_classes_ends_the_run_with_its_row) {
   training_file data;
   data.labels[401] = 4;

@@ -26,6 +26,19 @@ std::string bad_target(const stage_options& stage) {
   return "a target is outside 0 to 1";
 }
 
+std::string bad_gradient(const stage_options& stage, double loss_scale) {
+  const std::string skip = "or let such steps be skipped (non_finite::skip, --skip-non-finite)";
+  if (stage.precision == precision::fp16)
+    return fmt::format(
+        "the gradient of the step with this row overflows fp16, though its loss is finite and the loss "
+        "scale is {}; compute in bf16 or float32 (--precision), make targets or weights smaller, {}",
+        loss_scale, skip);
+  return "the gradient of the step with this row, whose norm is to be clipped, is not finite, though its loss is; "
+         "lower "
+         "the learning rate, make inputs or targets smaller, " +
+         skip;
+}
+
 /// A row of the source by its position in an epoch, and where the pipeline has it from.
 struct named_row {
   std::uint64_t row;
@@ -42,7 +55,7 @@ named_row name_row(const rows_of_pass& rows, const std::string& field, std::uint
 
 std::uint64_t first_fault(const progress& p) {
   const std::uint64_t input = p.bad_input == progress::no_row ? p.bad_input : p.bad_input & ~progress::of_second_input;
-  return std::min({input, p.bad_loss, p.bad_label, p.bad_weight});
+  return std::min({input, p.bad_loss, p.bad_gradient, p.bad_label, p.bad_weight});
 }
 
 /// Rows are numbered by their position in the epoch; the order knows which rows of the source they are, and the
@@ -72,6 +85,7 @@ void check_rows(const progress& p, const trainer_options& options, const learner
     fail(options.x, p.bad_loss,
          "the loss is not finite; lower the learning rate, or let such steps be skipped (non_finite::skip, "
          "--skip-non-finite)");
+  if (p.bad_gradient != none) fail(options.x, p.bad_gradient, bad_gradient(options.stage, p.loss_scale));
 }
 
 std::string left_out(const progress& p, const trainer_options& options, const rows_of_pass& rows) {
@@ -96,6 +110,19 @@ void check_that_rows_count(std::uint64_t valid_rows, const metrics& counted, con
   if (!plan.damage_mask.empty()) causes.emplace_back("all are damaged");
   throw error(fmt::format("no row of the {} counts: {}", rows.what, fmt::join(causes, ", or ")),
               {.epoch = rows.epoch, .step = 0, .rows = {}, .file = {}});
+}
+
+void check_that_steps_count(const progress& before, const progress& now, const trainer_options& options,
+                            const rows_of_pass& rows) {
+  const std::uint64_t skipped = now.skipped - std::min(now.skipped, before.skipped);
+  if (now.at_step.weight_sum > 0 || skipped == 0 || now.loss_scale < before.loss_scale) return;
+  const bool fp16 = options.stage.precision == precision::fp16;
+  throw error(
+      fmt::format("no step of epoch {} changed anything: {} were skipped, as inputs, losses or gradients were "
+                  "not finite; lower the learning rate, or mend the data{}",
+                  rows.epoch, skipped,
+                  fp16 ? fmt::format(", or compute in bf16 or float32: the loss scale is {}", now.loss_scale) : ""),
+      {.epoch = rows.epoch, .step = now.steps, .rows = {}, .file = {}});
 }
 
 own_faults::~own_faults() {

@@ -32,6 +32,11 @@ std::string left_out(const progress& p, const trainer_options& options, const ro
 void check_that_rows_count(std::uint64_t valid_rows, const metrics& counted, const trainer_options& options,
                            const rows_of_pass& rows);
 
+/// Throws train::error where every step of an epoch was skipped (non_finite::skip): a run would end without a word, and
+/// with the weights that it began with. Not where fp16's loss scale fell meanwhile, as it does at a run's start.
+void check_that_steps_count(const progress& before, const progress& now, const trainer_options& options,
+                            const rows_of_pass& rows);
+
 /// Sees that a pass over rows that are not of the epoch under way neither meets faults of that epoch nor leaves its
 /// own, which would block every update and be taken for rows of training. Both of its ends wait for the device.
 class own_faults {

@@ -175,7 +175,7 @@ void stage::set_steps(std::uint64_t steps, std::uint64_t skipped) {
   step_state now = impl_->read_step_state();
   now.progress.steps = steps;
   now.progress.skipped = skipped;
-  now.progress.bad_input = now.progress.bad_loss = train::progress::no_row;
+  now.progress.bad_input = now.progress.bad_loss = now.progress.bad_gradient = train::progress::no_row;
   now.progress.bad_label = now.progress.bad_weight = train::progress::no_row;
   impl_->write_step_state(now);
 }

@@ -73,7 +73,8 @@ struct stage::impl {
   void set_latest(const metrics& start) {
     asked = false;
     latest.running = latest.at_step = start;
-    if (options.non_finite == non_finite::skip) latest.bad_input = latest.bad_loss = train::progress::no_row;
+    if (options.non_finite == non_finite::skip)
+      latest.bad_input = latest.bad_loss = latest.bad_gradient = train::progress::no_row;
   }
 
   /// A batch of a step, with numbers for its rows.

@@ -119,8 +119,10 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
   if (position_.next_batch > 0) done.learning_rate = rate_at(position_.next_batch - 1);  // perhaps none comes after it
   std::uint64_t valid_rows = 0;
   const rows_of_pass rows{training, "training set", position_.epoch};
+  train::progress before, latest;
   const auto note = [&](const train::progress& p) {
     check_rows(p, options_, *model_, rows);
+    latest = p;
     done.training = p.at_step, done.steps = p.steps, done.skipped = p.skipped;
     done.seconds = seconds_since(start);
   };
@@ -128,6 +130,7 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
   pass_errors failing(training, "training step", {position_.epoch, position_.next_batch});
   try {
     model_->reset(position_.training);
+    before = model_->progress();
   } catch (...) {  // what the device holds is not of this epoch
     failing.rethrow();
   }
@@ -170,9 +173,10 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
       stopped = true;
     }
     note(model_->progress());
-    if (position_.next_batch == done.batches_per_epoch && done.skipped == 0 && model_->stage() != nullptr) {
+    if (position_.next_batch == done.batches_per_epoch && model_->stage() != nullptr) {
       const std::uint64_t end = std::exchange(position_.next_batch, 0);  // an epoch that taught nothing is not done
-      check_that_rows_count(valid_rows, done.training, options_, rows);
+      check_that_steps_count(before, latest, options_, rows);
+      if (done.skipped == 0) check_that_rows_count(valid_rows, done.training, options_, rows);
       position_.next_batch = end;
     }
   } catch (...) {

@@ -20,10 +20,13 @@ PENSTOCK_HOST_DEVICE inline void apply_begin(const update_rule& rule, step_state
     const bool bounded = norm - norm == 0;
     overflow = rule.scaled && !bounded && p.loss_scale > 1;
     // A gradient can overflow where no loss did: its rows are those of the last pass, as far as can be told.
-    if (!bounded && !overflow && s.block.first_row < p.bad_loss) p.bad_loss = s.block.first_row;
+    const bool rows_are_finite = p.bad_input == progress::no_row && p.bad_loss == progress::no_row;
+    if (!bounded && !overflow && rows_are_finite && s.block.first_row < p.bad_gradient)
+      p.bad_gradient = s.block.first_row;
     if (rule.clip_norm > 0 && norm > rule.clip_norm) s.gradient_scale *= rule.clip_norm / norm;
   }
-  const bool finite = p.bad_input == progress::no_row && p.bad_loss == progress::no_row;
+  const bool finite =
+      p.bad_input == progress::no_row && p.bad_loss == progress::no_row && p.bad_gradient == progress::no_row;
   const bool targets = p.bad_label == progress::no_row && p.bad_weight == progress::no_row;
   s.blocked = !finite || !targets || overflow || !(s.weight_in_step > 0);
   if (!rule.rate_is_noted) s.learning_rate = rule.learning_rate;
@@ -38,7 +41,7 @@ PENSTOCK_HOST_DEVICE inline void apply_begin(const update_rule& rule, step_state
     }
     if (!rule.skip || !targets || finite) return;
     ++p.skipped;
-    p.bad_input = p.bad_loss = progress::no_row;
+    p.bad_input = p.bad_loss = p.bad_gradient = progress::no_row;
     return;
   }
   p.at_step = p.running;
@@ -57,7 +60,7 @@ PENSTOCK_HOST_DEVICE inline void apply_discard(step_state& s) {
 }
 
 PENSTOCK_HOST_DEVICE inline void apply_reset(const metrics& start, bool forgive, step_state& s) {
-  if (forgive) s.progress.bad_input = s.progress.bad_loss = progress::no_row;
+  if (forgive) s.progress.bad_input = s.progress.bad_loss = s.progress.bad_gradient = progress::no_row;
   s.progress.running = s.progress.at_step = start;
 }
 

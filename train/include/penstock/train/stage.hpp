@@ -119,6 +119,9 @@ struct progress {
   metrics at_step;  ///< up to the last update()
   std::uint64_t bad_input = no_row;
   std::uint64_t bad_loss = no_row;
+  /// The first row of the batch that ended a step whose gradient is not finite, where inputs and losses are: it is
+  /// looked at where it is clipped, and in fp16, whose loss scale is at 1 then.
+  std::uint64_t bad_gradient = no_row;
   std::uint64_t bad_label = no_row;   ///< a target that the loss does not take
   std::uint64_t bad_weight = no_row;  ///< a row's weight that is negative or not finite
   std::uint64_t steps = 0;            ///< updates that changed the parameters
