@@ -77,9 +77,11 @@ nlohmann::json to_json(const train::memory_snapshot& memory) {
     uses.push_back({{"category", std::string(train::name_of(use.category))},
                     {"kind", std::string(gpu::name_of(use.kind))},
                     {"planned_bytes", use.planned_bytes},
+                    {"allocated_bytes", use.allocated_bytes},
                     {"used_bytes", use.used_bytes},
                     {"peak_bytes", use.peak_bytes}});
   return {{"uses", std::move(uses)},
+          {"derived", {"used_bytes", "peak_bytes"}},  // from rows and plans; the rest is looked up, or planned
           {"device_free_bytes", memory.device_free_bytes},
           {"process_bytes", memory.process_bytes},
           {"process_peak_bytes", memory.process_peak_bytes}};

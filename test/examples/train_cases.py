@@ -87,6 +87,15 @@ class train(program_case):
         self.assertGreater(outside["before_run_bytes"], 1 << 20)
         self.assertGreater(outside["since_bytes"], 0)
 
+    def test_results_tell_bytes_that_are_looked_up_from_derived_ones(self):
+        results = self.folder / "results.json"
+        self.run_program("penstock-train", self.make_rows(rows=500), "--device", "host", "--epochs", 1, "--json", results)
+        told = json.loads(results.read_text())
+        self.assertEqual(told["memory"]["derived"], ["used_bytes", "peak_bytes"])
+        for kind in "device", "pinned":
+            uses = [use["allocated_bytes"] for use in told["memory"]["uses"] if use["kind"] == kind]
+            self.assertEqual(sum(uses), told["plan"][f"{kind}_bytes"], kind)
+
     def test_the_plan_says_which_levers_it_pulls_and_what_fits(self):
         path = self.make_rows(rows=2000)
         def plan(rows, device_memory, *more, expect=0):

@@ -54,6 +54,10 @@ std::size_t sum(const std::vector<memory_use>& uses, memory_kind kind, std::size
   return all;
 }
 
+std::size_t of_all(const memory_use& use) noexcept {
+  return use.kind == memory_kind::host ? use.planned_bytes : use.allocated_bytes;
+}
+
 }  // namespace
 
 std::string_view name_of(memory_category category) noexcept {
@@ -71,23 +75,28 @@ memory_category category_of(std::string_view item) noexcept {
 std::size_t memory_snapshot::planned(memory_kind kind) const noexcept {
   return sum(uses, kind, &memory_use::planned_bytes);
 }
+std::size_t memory_snapshot::allocated(memory_kind kind) const noexcept {
+  return sum(uses, kind, &memory_use::allocated_bytes);
+}
 std::size_t memory_snapshot::used(memory_kind kind) const noexcept { return sum(uses, kind, &memory_use::used_bytes); }
 std::size_t memory_snapshot::peak(memory_kind kind) const noexcept { return sum(uses, kind, &memory_use::peak_bytes); }
 
-memory_monitor::memory_monitor(gpu::device d, const gpu::ledger& planned, std::size_t rows)
-    : device_(d), rows_(std::max<std::size_t>(rows, 1)) {
-  for (const gpu::ledger::item& item : planned.items()) {
+memory_monitor::memory_monitor(const gpu::memory& memory, std::size_t rows)
+    : device_(memory.device()), rows_(std::max<std::size_t>(rows, 1)) {
+  for (const gpu::ledger::item& item : memory.items().items()) {
     const memory_category category = category_of(item.name);
     memory_use* use = find(category, item.kind);
     if (use == nullptr) use = &uses_.emplace_back(memory_use{.category = category, .kind = item.kind});
     use->planned_bytes += align_up(item.bytes, gpu::ledger::alignment);
+    if (item.kind != memory_kind::host)
+      use->allocated_bytes += align_up(memory.at(item.kind, item.name).size(), gpu::ledger::alignment);
   }
   std::stable_sort(uses_.begin(), uses_.end(),
                    [](const memory_use& a, const memory_use& b) { return a.category < b.category; });
   for (memory_use& use : uses_) {
     const bool comes_later = use.category == memory_category::activations ||
                              (use.category == memory_category::pipeline && use.kind != memory_kind::host);
-    if (!comes_later) use.used_bytes = use.peak_bytes = use.planned_bytes;
+    if (!comes_later) use.used_bytes = use.peak_bytes = of_all(use);
   }
 }
 
@@ -100,7 +109,7 @@ memory_use* memory_monitor::find(memory_category category, memory_kind kind) noe
 void memory_monitor::streams(const gpu::ledger& pipeline) noexcept {
   for (const memory_kind kind : {memory_kind::device, memory_kind::pinned})
     if (memory_use* const use = find(memory_category::pipeline, kind)) {
-      use->used_bytes = std::min(use->planned_bytes, pipeline.total(kind));
+      use->used_bytes = pipeline.total(kind);
       use->peak_bytes = std::max(use->peak_bytes, use->used_bytes);
     }
 }
@@ -110,7 +119,7 @@ void memory_monitor::batch(std::size_t rows) noexcept {
   last_rows_ = rows;
   for (memory_use& use : uses_) {
     if (use.category != memory_category::activations) continue;
-    use.used_bytes = rows >= rows_ ? use.planned_bytes : use.planned_bytes / rows_ * rows;
+    use.used_bytes = rows >= rows_ ? of_all(use) : of_all(use) / rows_ * rows;
     use.peak_bytes = std::max(use.peak_bytes, use.used_bytes);
   }
 }

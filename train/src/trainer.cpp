@@ -51,13 +51,13 @@ trainer::trainer(gpu::stream_ref stream, trainer_options options, std::shared_pt
                                              [o = options_](const pipeline::batch& batch, const step_place& place) {
                                                return rows_of(batch, o, place.training);
                                              })),
-      monitor_(stream.device(), memory->items(), options_.stage.rows) {}
+      monitor_(*memory, options_.stage.rows) {}
 
 trainer::trainer(gpu::stream_ref stream, trainer_options options, std::shared_ptr<gpu::memory> memory,
                  model_functions model)
     : options_(checked(std::move(options), true)),
       model_(std::make_unique<own_learner>(stream, std::move(model), memory)),
-      monitor_(stream.device(), memory->items(), options_.stage.rows) {}
+      monitor_(*memory, options_.stage.rows) {}
 
 trainer::trainer(trainer&&) noexcept = default;
 trainer& trainer::operator=(trainer&&) noexcept = default;

@@ -2,6 +2,7 @@
 
 #include <penstock/gpu/device.hpp>
 #include <penstock/gpu/ledger.hpp>
+#include <penstock/gpu/memory.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -26,15 +27,20 @@ std::string_view name_of(memory_category) noexcept;
 /// Of an item of a plan, by its name.
 memory_category category_of(std::string_view item) noexcept;
 
-/// Bytes of one category and kind.
+/// Bytes of one category and kind. What is allocated is looked up; what of it is used is derived, since nothing is
+/// allocated or freed between the first step and the last.
 struct memory_use {
   memory_category category;
   gpu::memory_kind kind;
-  std::size_t planned_bytes = 0;  ///< what the plan holds for it, all of it allocated before the first step
-  /// What the work asked for last has in it: activations of the last batch's rows, the pipeline that streams (training
-  /// and test set take turns in the same bytes). Of host memory, what is planned.
+  std::size_t planned_bytes = 0;  ///< what the plan says of it
+  /// What gpu::memory holds for its items, as it hands them out. 0 of kind host, which gpu::memory does not allocate:
+  /// what io and OpenBLAS took there is in memory_snapshot::process_bytes.
+  std::size_t allocated_bytes = 0;
+  /// Derived: the share of it that the last work had: of activations that of the last batch's rows, in proportion; of
+  /// pipelines what the plan of the one that streams says (training and test set take turns in the same bytes); of the
+  /// rest all. Of kind host, what is planned.
   std::size_t used_bytes = 0;
-  std::size_t peak_bytes = 0;  ///< the most that was used so far
+  std::size_t peak_bytes = 0;  ///< derived: the largest used_bytes so far
 };
 
 /// Memory of a run at one moment.
@@ -45,15 +51,16 @@ struct memory_snapshot {
   std::size_t process_peak_bytes = 0;  ///< the most that it held
 
   std::size_t planned(gpu::memory_kind kind) const noexcept;
+  std::size_t allocated(gpu::memory_kind kind) const noexcept;
   std::size_t used(gpu::memory_kind kind) const noexcept;
   std::size_t peak(gpu::memory_kind kind) const noexcept;
 };
 
-/// Follows what a run uses of its plan. trainer has one; a loop of yours can keep its own. Not thread-safe.
+/// Follows what a run uses of its memory. trainer has one; a loop of yours can keep its own. Not thread-safe.
 class memory_monitor {
  public:
-  /// `planned`: everything. `rows`: what activations are planned for.
-  memory_monitor(gpu::device d, const gpu::ledger& planned, std::size_t rows);
+  /// `memory`: all of the run's; it is looked at here alone. `rows`: what activations are planned for.
+  memory_monitor(const gpu::memory& memory, std::size_t rows);
 
   /// From now on this pipeline streams, in the bytes that pipelines take turns in.
   void streams(const gpu::ledger& pipeline) noexcept;
