@@ -23,8 +23,9 @@ enum class lever : std::uint8_t {
 };
 std::string_view name_of(lever) noexcept;
 
-/// The fewest rows at once before other levers are tried: below it a step on a GPU is bound by its launches, so that
-/// halving the rows halves the speed, while computing activations again costs a third.
+/// The fewest rows at once before other levers are tried: a choice, not the best of a measurement. On an H100 a small
+/// model loses a third of its speed or more with each halving of 256 rows, as its launches are what takes time, and a
+/// seventh with activations computed again or offloaded (train/README.md, "Each lever").
 inline constexpr std::size_t default_floor_rows = 128;
 
 /// A step that fits.
