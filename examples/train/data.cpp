@@ -132,7 +132,10 @@ void look_at_labels(const train_options& o, training_data& data) {
   label_summary& found = data.training.labels;
   found = scan(data.training, most, o.balanced_classes ? taken_rows(o, data.training) : std::vector<bool>{});
   if (found.kind != label_kind::numbers && o.labels_from != 0)
-    throw std::invalid_argument("--labels-from is for labels that are numbers, and these are texts");
+    throw std::invalid_argument(found.kind == label_kind::members
+                                    ? "--labels-from is for labels that are numbers, and these are an enumeration, "
+                                      "whose members are the classes"
+                                    : "--labels-from is for labels that are numbers, and these are texts");
   const std::size_t classes = std::max<std::size_t>({2, found.counts.size(), binary ? 0 : o.classes});
   if (static_cast<double>(classes) > most)
     throw std::invalid_argument(fmt::format("there are {} different labels, and {} classes", classes, most));

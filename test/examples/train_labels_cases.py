@@ -87,6 +87,54 @@ class train_labels(program_case):
         done = self.train(path, "--y", "/label", "--checkpoint", checkpoint, "--resume", expect=1)[0]
         self.assert_one_line(done, "apple", "numbers")
 
+    def test_members_of_an_enumeration_name_the_classes(self):
+        path, _, label = self.make_classes()
+        enum = lambda values, base="i4": h5py.enum_dtype(dict(zip(("none", "b", "a", "rare", "c"), values)), basetype=base)
+        stored = numpy.array([1, 2, 4, 0])[label]  # no row is rare
+        kinds = {"plain": ((0, 1, 2, 3, 4), "i4"), "big": ((0, 1, 2, 3, 4), ">i2"), "apart": ((-5, 10, 20, 30, 1000), "i8"),
+                 "ones": ((1, 2, 3, 4, 5), "u1")}  # fmt: skip
+        with h5py.File(path, "a") as file:
+            file["numbers"] = stored.astype("i4")
+            for name, (values, base) in kinds.items():
+                file.create_dataset(name, data=numpy.array(values)[stored].astype(base), dtype=enum(values, base))
+            table = numpy.zeros(len(label), numpy.dtype([("kind", enum(kinds["apart"][0], "i8")), ("n", "f4")]))
+            table["kind"] = numpy.array(kinds["apart"][0])[stored]
+            file["table"] = table
+            file.create_dataset("few", data=numpy.array([-5, 10], "i8"), dtype=enum(kinds["apart"][0], "i8"))
+            file["few_x"] = file["x"][:2]
+            other = h5py.enum_dtype({"none": 0, "a": 1, "b": 2}, basetype="i4")
+            file.create_dataset("other", data=numpy.array([0, 1], "i4"), dtype=other)
+            file.create_dataset("unknown", data=numpy.full(1200, 7, "i4"), dtype=enum((0, 1, 2, 3, 4)))
+            file.create_dataset("no_member", data=numpy.full(1200, 7, "i8"), dtype=enum(kinds["apart"][0], "i8"))
+        order = ("--run-rows", 16, "--pool-rows", 256)
+        losses = lambda found: [(round(each["loss"], 5), round(each["train_accuracy"], 5)) for each in found["epochs"]]
+        expected = losses(self.train(path, "--y", "/numbers", "--classes", 5, *order)[1])
+        for y, *more in ("/plain",), ("/big",), ("/apart",), ("/ones",), ("/ones", "--labels-from", 1), ("/table[kind]",):
+            checkpoint, out = self.folder / "c.h5", self.folder / "out.h5"
+            found = self.train(path, "--y", y, *more, *order, "--checkpoint", checkpoint)[1]
+            self.assertEqual(losses(found), expected, y)
+            self.run_program("penstock-predict", checkpoint, path, "--classes", "-o", out, "--device", "host")
+            with h5py.File(out) as file:
+                self.assertEqual(json.loads(file["prediction"].attrs["class_names"]), ["none", "b", "a", "rare", "c"], y)
+                right = file["prediction"][:] - (1 if more else 0) == stored
+                self.assertGreater(right.mean(), 0.85, y)
+        self.train(path, "--y", "/apart", "--test-x", "/few_x", "--test-y", "/few")
+        self.train(path, "--y", "/plain", "--test-x", "/x", "--test-y", "/numbers")
+        refused = lambda *options, code: self.train(path, *options, expect=code)[0]
+        self.assert_one_line(refused("--y", "/plain", "--test-x", "/few_x", "--test-y", "/other", code=2), "/other", "'a'", "'b'")
+        self.assert_one_line(refused("--y", "/unknown", code=1), "/unknown", "7", "5 members")
+        self.assert_one_line(refused("--y", "/no_member", code=1), "/no_member", "row 0", "5 members")
+        self.assert_one_line(refused("--y", "/apart", "--labels-from", 1, code=2), "--labels-from", "enumeration")
+
+    def test_files_of_different_enumerations_are_no_one_set_of_classes(self):
+        paths = [self.make_classes(name=name)[0] for name in ("one.h5", "two.h5")]
+        for path, names in zip(paths, (("a", "b", "c", "d"), ("b", "a", "c", "d"))):
+            with h5py.File(path, "a") as file:
+                enum = h5py.enum_dtype({name: n for n, name in enumerate(names)}, basetype="i4")
+                file.create_dataset("kind", data=file["label"][:].astype("i4"), dtype=enum)
+        done = self.run_program("penstock-train", *paths, "--y", "/kind", "--device", "host", expect=1)
+        self.assert_one_line(done, f"{paths[1]}:/kind", str(paths[0]), "members")
+
     def test_predicted_classes_count_from_where_the_labels_did(self):
         path, x, label = self.make_classes()
         checkpoint, out = self.folder / "c.h5", self.folder / "out.h5"
