@@ -4,6 +4,7 @@
 #include "../common/program.hpp"
 #include "confusion.hpp"
 #include "plot.hpp"
+#include "rounding.hpp"
 
 #include <penstock/io/row_reader.hpp>
 #include <penstock/pipeline/error.hpp>
@@ -35,6 +36,8 @@ std::size_t stored_row_bytes(const labelled_rows& rows) {
 training_program::training_program(const train_options& o, const training_data& data, planned_session session)
     : options_(o),
       stream_(session.device),
+      x_(data.training.x),
+      x2_(data.training.x2),
       row_bytes_(stored_row_bytes(data.training)),
       results_(to_json(session)),
       form_(form_of(session, o)),
@@ -77,7 +80,7 @@ void training_program::prepare(std::stop_token stop) {
 void training_program::begin(std::stop_token stop) {
   trainer_.check_source(run_.training);
   if (run_.testing) trainer_.judge_on(*run_.testing);
-  if (options_.normalise) trainer_.normalise_from(run_.training, stop);
+  if (options_.normalise) normalise(stop);
   prepared_ = true;
   log_.emplace(options_.log, form_, run_.testing.has_value());
   std::fflush(stdout);
@@ -126,6 +129,13 @@ void training_program::go_on(std::stop_token stop) {
                              .learning_rate = last_rate(),
                              .complete = true}},
                stop);
+}
+
+void training_program::normalise(std::stop_token stop) {
+  trainer_.normalise_from(run_.training, stop);
+  for (const auto* x : {&x_, &x2_})
+    for (const std::string& sentence : rounded_columns(*x, trainer_.stage().normalisation()))
+      fmt::print(stderr, "penstock-train: warning: {}\n", sentence);
 }
 
 void training_program::evaluate(std::stop_token stop) {

@@ -257,6 +257,25 @@ class train(program_case):
         done = run(*fp16, "--skip-non-finite", "--epochs", 8)
         self.assert_one_line(done, "were skipped", "gradients", "the loss scale is 1")
 
+    def test_columns_that_float32_does_not_keep_are_named(self):
+        path, random = self.folder / "data.h5", numpy.random.default_rng(2)
+        d = random.normal(size=2000)
+        with h5py.File(path, "w") as file:
+            file["label"] = (d > 0).astype("i4")
+            x = numpy.stack([d, 1.6e9 + d, numpy.full(2000, 1.6e9), 1e3 + d, 1e6 + d], 1)
+            file["x"], file["narrow"], file["less"] = x, x.astype("f4"), x - x[0]
+            file["seconds"] = (1.6e9 + 10 * d).astype("i8")[:, None]
+        run = lambda x: self.run_program(
+            "penstock-train", path, "--x", x, "--y", "/label", "--device", "host", "--epochs", 1, "--hidden", 8).stderr
+        told = run("/x").splitlines()
+        self.assertEqual(len(told), 2, told)  # a constant is one, whatever its size
+        for line, column, step in zip(told, (1, 4), (128, 0.0625)):
+            for word in f"{path}:/x column {column}:", "float64", f"steps of {step:.3g} ", "less a constant":
+                self.assertIn(word, line)
+        self.assertIn(f"{path}:/seconds column 0: its int64", run("/seconds"))
+        for x in "/narrow", "/less":
+            self.assertEqual(run(x), "", x)
+
     def test_files_and_patterns_are_joined_in_order(self):
         for part in 1, 2, 10:
             self.make_rows("--seed", 1, rows=100 * part, columns=8, name=f"part{part}.h5")
