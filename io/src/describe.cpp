@@ -4,6 +4,7 @@
 #include "filters/filter_chain.hpp"
 #include "library_prefixes.hpp"
 #include "read_driver.hpp"
+#include "text_reference.hpp"
 
 #include <fmt/format.h>
 
@@ -105,7 +106,21 @@ bool is_never(const H5D_fill_time_t& time) noexcept {
   return number == H5D_FILL_TIME_NEVER;
 }
 
-void describe_fill(dataset_description& d, hid_t creation) {
+/// A reference that is none: libhdf5 hands the text out, not what is stored for it.
+void describe_text_fill(dataset_description& d, hid_t creation, hid_t memory) {
+  constexpr std::string_view stand_in = "\xffPenstock's fill";
+  char* text = nullptr;
+  checked(H5Pget_fill_value(creation, memory, &text), "its fill value cannot be read");
+  if (text != nullptr) d.fill_text = text;
+  H5free_memory(text);
+  if (d.fill_text.empty()) return;
+  std::transform(stand_in.begin(),
+                 stand_in.begin() + static_cast<std::ptrdiff_t>(std::min(stand_in.size(), d.value.bytes)),
+                 d.fill_value.begin(), [](char c) { return static_cast<std::byte>(c); });
+}
+
+/// `texts`: the type of memory of texts that `d` describes as references; -1 where it does not.
+void describe_fill(dataset_description& d, hid_t creation, hid_t texts) {
   if (!d.value.element || d.value.labels) return;
   d.fill_value.assign(d.value.bytes, std::byte{});
   H5D_fill_value_t status = H5D_FILL_VALUE_DEFAULT;
@@ -116,6 +131,8 @@ void describe_fill(dataset_description& d, hid_t creation) {
     d.fill = fill_kind::zero;
   else if (status == H5D_FILL_VALUE_UNDEFINED)
     d.fill = fill_kind::undefined;
+  else if (status == H5D_FILL_VALUE_USER_DEFINED && texts >= 0)
+    describe_text_fill(d, creation, texts);
   else if (status == H5D_FILL_VALUE_USER_DEFINED)
     checked(H5Pget_fill_value(creation, d.value.memory.native(), d.fill_value.data()), "its fill value cannot be read");
 }
@@ -174,14 +191,25 @@ std::uint64_t decoded_rows(const dataset_description& d, std::size_t row_axis) n
   return rows > 1 ? rows : 0;
 }
 
-dataset_description describe_dataset(const open_dataset& from) {
+dataset_description describe_dataset(const open_dataset& from, text_form texts) {
   const library_guard guard;
   const hid_t dataset = from.id.native();
   dataset_description d;
   d.info.path = from.path;
   d.object = from.object;
   const type_id stored(checked(H5Dget_type(dataset), "its datatype cannot be read"));
-  d.value = from.member.empty() ? describe_type(stored.native()) : describe_member(stored.native(), from.member);
+  const file_id file(checked(H5Iget_file_id(dataset), "its file cannot be found"));
+  text_storage storage{.reference_bytes = address_format_of(file.native()).reference_bytes(), .as_references = false};
+  const auto describe = [&] {
+    return from.member.empty() ? describe_type(stored.native(), storage)
+                               : describe_member(stored.native(), from.member, storage);
+  };
+  value_type labels;
+  if (texts == text_form::references) {
+    labels = describe();
+    storage.as_references = true;
+  }
+  d.value = describe();
   if (!d.value.labels) d.info.element = d.value.element;
   d.info.type_text = d.value.text;
   d.info.unreadable = d.value.refusal;
@@ -190,7 +218,7 @@ dataset_description describe_dataset(const open_dataset& from) {
   if (d.null) d.info.unreadable = "its dataspace is null: it holds no value";
   describe_layout(d, dataset, creation.native());
   describe_filters(d, creation.native());
-  describe_fill(d, creation.native());
+  describe_fill(d, creation.native(), labels.labels ? labels.memory.native() : -1);
   choose_access(d);
   return d;
 }

@@ -30,6 +30,7 @@ struct dataset_description {
   std::size_t external_files = 0;
   fill_kind fill = fill_kind::value;
   std::vector<std::byte> fill_value;       ///< one value as it is read; zeros by default
+  std::string fill_text;                   ///< of references to texts: where it is not empty, fill_value stands for it
   bool partial_chunks_unfiltered = false;  ///< H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS
 
   std::uint64_t values() const noexcept;  ///< product of the extents; 1 for a scalar
@@ -47,8 +48,14 @@ struct open_dataset {
   std::string member;  ///< empty for the whole value
 };
 
+/// How texts of variable length are described.
+enum class text_form {
+  codes,       ///< as labels
+  references,  ///< as the bytes that are stored for them: see text_reference.hpp
+};
+
 /// Describes the open dataset and chooses how it is read. Throws failure.
-dataset_description describe_dataset(const open_dataset& dataset);
+dataset_description describe_dataset(const open_dataset& dataset, text_form texts = text_form::codes);
 
 /// Rows of a chunk along `row_axis` where it goes through filters, and is decoded as a whole. 0 where it is one row.
 std::uint64_t decoded_rows(const dataset_description& d, std::size_t row_axis) noexcept;

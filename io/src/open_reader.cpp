@@ -194,7 +194,7 @@ bool begins_like_library(const dataset_reader& reader, hid_t dataset, const data
 std::unique_ptr<dataset_reader> open_reader(read_world& world, const source_file& file, const open_dataset& dataset,
                                             const shared_description& d, dataset_info& info, std::size_t depth) {
   if (d->external_files > 0) check_external_files(world, file, dataset, d->external_files);
-  if (d->value.labels) return std::make_unique<label_reader>(world, dataset.id.native(), *d);
+  if (d->value.labels) return std::make_unique<label_reader>(world, file, dataset, *d);
   if (d->info.access == access::staged) return std::make_unique<staged_reader>(world, dataset.id.native(), *d);
   if (d->info.access == access::direct) {
     const bool external = d->info.layout == layout::contiguous && d->external_files > 0;

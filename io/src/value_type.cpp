@@ -1,6 +1,7 @@
 #include "value_type.hpp"
 
 #include "native_type.hpp"
+#include "text_reference.hpp"
 
 #include <fmt/format.h>
 
@@ -68,7 +69,14 @@ void describe_bytes(value_type& value, hid_t t, std::string_view code) {
   value.memory = copy_of(t);
 }
 
-void describe_string(value_type& value, hid_t t) {
+void describe_string(value_type& value, hid_t t, const text_storage& texts) {
+  if (H5Tis_variable_str(t) > 0 && texts.as_references) {
+    value.memory = reference_memory(texts.reference_bytes);
+    value.bytes = texts.reference_bytes;
+    value.element = element_type{type::uint8, false, value.bytes, fmt::format("|V{}", value.bytes)};
+    value.shape = {value.bytes};
+    return;
+  }
   if (H5Tis_variable_str(t) > 0) {
     value.labels = true;
     value.element = element_type{type::int32, false, 1, numpy_code(type::int32)};
@@ -138,9 +146,9 @@ void describe_enum(value_type& value, hid_t t) {
   H5Eclear2(H5E_DEFAULT);
 }
 
-void describe_array(value_type& value, hid_t t) {
+void describe_array(value_type& value, hid_t t, const text_storage& texts) {
   const type_id base(checked(H5Tget_super(t), "its base type cannot be read"));
-  auto inner = describe_type(base.native());
+  auto inner = describe_type(base.native(), texts);
   if (!inner.element && H5Tget_class(base.native()) == H5T_COMPOUND)
     inner.refusal =
         "it is an array of compounds; name one of their members as a field, as DATASET[MEMBER], or DATASET[A.MEMBER] "
@@ -153,7 +161,7 @@ bool describe_complex(value_type& value, hid_t t) {
   if (H5Tget_nmembers(t) != 2 || H5Tget_member_index(t, "r") != 0 || H5Tget_member_index(t, "i") != 1) return false;
   const type_id r(H5Tget_member_type(t, 0)), i(H5Tget_member_type(t, 1));
   if (H5Tget_class(r.native()) != H5T_FLOAT || H5Tequal(r.native(), i.native()) <= 0) return false;
-  const auto part = describe_type(r.native());
+  const auto part = describe_type(r.native(), {});
   if (!part.element || !part.conversion.empty() || part.bytes < sizeof(float)) return false;
   if (H5Tget_member_offset(t, 0) != 0 || H5Tget_member_offset(t, 1) != part.bytes ||
       value.stored_bytes != 2 * part.bytes)
@@ -213,11 +221,11 @@ void make_array_of(value_type& value, value_type inner, hid_t array) {
                                  "its array type cannot be made"));
 }
 
-value_type describe_type(hid_t t) {
+value_type describe_type(hid_t t, const text_storage& texts) {
   const library_guard guard;
   value_type value;
   value.text = describe_text(t);
-  value.stored_bytes = H5Tget_size(t);
+  value.stored_bytes = stored_size(t, texts);
   if (value.stored_bytes == 0) throw failure("its datatype cannot be understood", 0, library_messages());
   switch (H5Tget_class(t)) {
     case H5T_INTEGER: describe_integer(value, t); break;
@@ -225,8 +233,8 @@ value_type describe_type(hid_t t) {
     case H5T_BITFIELD: describe_bitfield(value, t); break;
     case H5T_OPAQUE: describe_bytes(value, t, "|V"); break;
     case H5T_ENUM: describe_enum(value, t); break;
-    case H5T_ARRAY: describe_array(value, t); break;
-    case H5T_STRING: describe_string(value, t); break;
+    case H5T_ARRAY: describe_array(value, t, texts); break;
+    case H5T_STRING: describe_string(value, t, texts); break;
     case H5T_COMPOUND:
       if (!describe_complex(value, t))
         value.refusal = "it is a compound; name one of its members as a field, as DATASET[MEMBER]";

@@ -31,12 +31,22 @@ struct value_type {
   type_id memory;                        ///< in which libhdf5 reads it, so that both paths give the same bytes
 };
 
+/// What the texts and sequences of variable length of a file are there. Of a dataset's type libhdf5 says what it takes
+/// in memory, where they are pointers.
+struct text_storage {
+  std::size_t reference_bytes = 0;
+  bool as_references = false;  ///< texts are described as these bytes (text_reference.hpp), not as labels
+};
+
 /// Describes a datatype. Throws failure where libhdf5 cannot. Needs no guard.
-value_type describe_type(hid_t type);
+value_type describe_type(hid_t type, const text_storage& texts);
 
 /// Describes the member `name` of a compound (`a.b`: member b of the compound a); the exact name wins. Of an array of
 /// compounds it is the array of their members. Throws failure that names the members there are.
-value_type describe_member(hid_t type, const std::string& name);
+value_type describe_member(hid_t type, const std::string& name, const text_storage& texts);
+
+/// Bytes of a value in the file; with texts deeper than 32 types in each other, those in memory.
+std::size_t stored_size(hid_t type, const text_storage& texts, int depth = 0);
 
 /// Makes `value` the array type `array` of what `inner` is.
 void make_array_of(value_type& value, value_type inner, hid_t array);
