@@ -15,8 +15,8 @@ std::uint64_t cut_of(const io::row_reader& reader, extent rows) {
   const std::uint64_t end = segment.first_row + segment.rows;
   if (rows.first + rows.count > end) return end - rows.first;
   const auto& info = segment.info;
-  const std::uint64_t step =
-      info.filters.empty() || info.chunk_shape.empty() ? 1 : info.chunk_shape[segment.where.row_axis];
+  const bool single = info.filters.empty() || info.chunk_shape.empty() || info.access == io::access::staged;
+  const std::uint64_t step = single ? 1 : info.chunk_shape[segment.where.row_axis];
   const std::uint64_t first = rows.first - segment.first_row;  // in the dataset, whose chunks count from its start
   const std::uint64_t first_chunk = first / step, last_chunk = (first + rows.count - 1) / step;
   if (first_chunk == last_chunk) return 0;

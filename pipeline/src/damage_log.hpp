@@ -17,8 +17,8 @@
 namespace penstock::pipeline {
 
 /// Reads rows past damage, and keeps what was left out. Which rows that are depends on the files alone: a piece that
-/// cannot be read is halved down to single rows, or to the chunks of a dataset with filters, which are whole or not.
-/// Thread-safe.
+/// cannot be read is halved down to single rows, or to the chunks of a dataset with filters, which are whole or not;
+/// texts are looked at one by one when they are opened. Thread-safe.
 class damage_log {
  public:
   explicit damage_log(damage_options options) : options_(std::move(options)), count_at_(options_.limit_rows) {}

@@ -194,6 +194,50 @@ BOOST_AUTO_TEST_CASE(without_chunks_it_is_single_rows) {
   BOOST_CHECK_THROW(for (const pp::batch& batch : other.epochs(0, 1)) BOOST_TEST(batch.valid_rows() > 0u), pp::error);
 }
 
+BOOST_DATA_TEST_CASE(rows_whose_texts_are_damaged_are_masked_and_listed_one_by_one, every_device, name) {
+  const small_file file(file_rows, chunk_rows);
+  // Rows 70, 71 and 200 refer to objects of the heap that are not there, in chunks that decode.
+  penstock::test::run_python(
+      "import h5py, zlib\nwith h5py.File('" + file.path().string() +
+      "', 'a') as f:\n  t = h5py.string_dtype()\n  of = f.create_dataset('of', data=['ab'[n % 2] * (n % 2 + 1) for n "
+      "in "
+      "range(700)], dtype=t, chunks=(100,))\n  d = f.create_dataset('text', (700,), t, chunks=(100,), "
+      "compression='gzip')\n  f.flush()\n  for c in range(7):\n    b = bytearray(of.id.read_direct_chunk((c * "
+      "100,))[1])\n    for r in (70, 71, 200):\n      if r // 100 == c: b[r % 100 * 16 + 13] ^= 128\n    "
+      "d.id.write_direct_chunk((c * 100,), zlib.compress(bytes(b)))\n");
+  const auto from = file.plain().field("text", file.at("/text"));
+  auto pipeline =
+      read(pp::source(from).damaged({.policy = pp::damage_policy::skip}), 0).build(gpu::device::parse(name), small);
+  for (const pp::batch& batch : pipeline.epochs(0, 1)) {
+    const auto intact = fetch<float>(batch, "intact");
+    const auto text = fetch<std::int32_t>(batch, "text");
+    const auto ids = batch.row_ids();
+    for (std::size_t n = 0; n < ids.size(); ++n) {
+      const bool damaged = ids[n] == 70 || ids[n] == 71 || ids[n] == 200;
+      BOOST_TEST(intact[n] == (damaged ? 0.0f : 1.0f));
+      BOOST_TEST(text[n] == (damaged ? 0 : static_cast<std::int32_t>(ids[n] % 2)));  // of the names a and bb
+    }
+  }
+  const auto report = pipeline.report();
+  BOOST_TEST(report.damaged_row_count == 3u);
+  BOOST_REQUIRE(report.damaged.size() == 2u);
+  BOOST_TEST(report.damaged[0].first == 70u);
+  BOOST_TEST(report.damaged[0].count == 2u);
+  BOOST_TEST(report.damaged[0].dataset == "/text");
+  BOOST_TEST(report.damaged[0].why.find("global heap") != std::string::npos);
+  BOOST_TEST(report.damaged[1].first == 200u);
+
+  auto stops = read(from, 0).build(gpu::device::parse(name), small);
+  BOOST_CHECK_EXCEPTION(for (const pp::batch& batch
+                             : stops.epochs(0, 1)) BOOST_TEST(batch.valid_rows() > 0u),
+                        pp::error, [&](const pp::error& e) {
+                          const std::string what = e.what();
+                          return what.find(file.path().string() + ":/text rows 70 to 71: a text of") !=
+                                     std::string::npos &&
+                                 what.starts_with("read failed");
+                        });
+}
+
 BOOST_AUTO_TEST_CASE(a_filter_whose_plugin_is_missing_is_an_error_and_no_row_is_left_out) {
   const small_file file(file_rows, chunk_rows);
   penstock::test::run_python(
