@@ -32,4 +32,9 @@ decode_workspace& check_memory::workspace() {
   return *workspace_;
 }
 
+std::unique_ptr<decode_workspace> check_memory::take_workspace(std::size_t extra_bytes) const {
+  ask_for_memory(faults_, memory_items::check, extra_bytes);
+  return std::make_unique<decode_workspace>(workspace_sizes{.extra_bytes = extra_bytes});
+}
+
 }  // namespace penstock::io

@@ -31,6 +31,9 @@ class check_memory {
   /// For decoders that need no memory of their own. Throws std::bad_alloc.
   decode_workspace& workspace();
 
+  /// For a decoder that needs `extra_bytes` of its own, for the time being. Throws std::bad_alloc.
+  std::unique_ptr<decode_workspace> take_workspace(std::size_t extra_bytes) const;
+
  private:
   std::unique_ptr<std::byte[]> take(std::size_t half_bytes) const;
 

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <memory>
@@ -31,6 +32,7 @@ struct file_handle {
 struct noting_file : driver_file {
   file_handle handle;
   bool noting = false;
+  std::size_t front_bytes = 0;
   unsigned reads = 0;
   noted_reads::transfer last;
 };
@@ -80,9 +82,11 @@ herr_t read_file(H5FD_t* file, H5FD_mem_t kind, hid_t, haddr_t address, std::siz
   if (self.noting && kind == H5FD_MEM_DRAW) {
     self.last = {address, bytes};
     ++self.reads;
-    return 0;
+    bytes = std::min(bytes, self.front_bytes);
+    if (bytes == 0) return 0;
+  } else if (kind == H5FD_MEM_DRAW) {
+    raw_reads().fetch_add(1, std::memory_order_relaxed);
   }
-  if (kind == H5FD_MEM_DRAW) raw_reads().fetch_add(1, std::memory_order_relaxed);
   const herr_t done = read_driver_file(self, address, bytes, buffer, past_end_of(kind));
   if (done < 0) note_error(errno);
   if (done >= 0 && self.faults)
@@ -154,9 +158,10 @@ void refuse_unopened_sources() {
 
 std::uint64_t raw_reads_by_library() noexcept { return raw_reads().load(std::memory_order_relaxed); }
 
-noted_reads::noted_reads(hid_t file) {
+noted_reads::noted_reads(hid_t file, std::size_t front_bytes) {
   checked(H5Fget_vfd_handle(file, H5P_DEFAULT, &driver_file_), "our file driver cannot be found");
   behind(driver_file_).noting = true;
+  behind(driver_file_).front_bytes = front_bytes;
   clear();
 }
 

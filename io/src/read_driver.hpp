@@ -4,6 +4,7 @@
 
 #include <penstock/fault.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -40,12 +41,13 @@ std::string why_unread(int system, const std::string& messages);
 /// was not read, for another reason than is_absence(). Of virtual datasets libhdf5 gives fill values for such sources.
 void refuse_unopened_sources();
 
-/// Notes where libhdf5 reads raw data of a file that was opened with read_only_access, and skips the transfer: then
-/// H5Dread_chunk is a lookup of a chunk's address, and unlike H5Dget_chunk_info of HDF5 1.10 one that does not scan.
+/// Notes where libhdf5 reads raw data of a file that was opened with read_only_access, and skips the transfer, but for
+/// the first `front_bytes`: then H5Dread_chunk is a lookup of a chunk's address, and unlike H5Dget_chunk_info of HDF5
+/// 1.10 one that does not scan.
 /// Every call needs the library guard, from the constructor to the destructor.
 class noted_reads {
  public:
-  explicit noted_reads(hid_t file);
+  explicit noted_reads(hid_t file, std::size_t front_bytes = 0);
   ~noted_reads();
   noted_reads(const noted_reads&) = delete;
   noted_reads& operator=(const noted_reads&) = delete;
