@@ -11,6 +11,7 @@ namespace penstock::io {
 /// What the ledger calls memory of readers.
 namespace memory_items {
 inline constexpr const char* chunk_index = "chunk index";
+inline constexpr const char* mappings = "mappings of virtual datasets";
 inline constexpr const char* staged = "staged datasets";
 inline constexpr const char* scratch = "read scratch";
 inline constexpr const char* check = "chunks that are looked at";

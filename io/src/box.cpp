@@ -128,4 +128,10 @@ void fill_box(const extents& count, std::size_t rank, const extents& target_stri
   });
 }
 
+void zero_box(const extents& count, std::size_t rank, const extents& target_strides, std::uint64_t value_bytes,
+              std::byte* target) noexcept {
+  const auto plan = plan_runs(count, rank, target_strides, target_strides, value_bytes);
+  for_each_run(plan, [&](std::uint64_t, std::uint64_t at) { std::memset(target + at, 0, plan.run_bytes); });
+}
+
 }  // namespace penstock::io

@@ -48,4 +48,8 @@ void copy_runs(const run_plan& plan, const std::byte* source, std::byte* target)
 void fill_box(const extents& count, std::size_t rank, const extents& target_strides, std::span<const std::byte> value,
               std::byte* target) noexcept;
 
+/// The same with zeros.
+void zero_box(const extents& count, std::size_t rank, const extents& target_strides, std::uint64_t value_bytes,
+              std::byte* target) noexcept;
+
 }  // namespace penstock::io

@@ -69,7 +69,7 @@ void chunked_reader::pass::visit_all(const extents& first, const extents& last) 
 /// Where few chunks are stored there may be any number of others: they cost nothing but their fill values.
 void chunked_reader::pass::visit_stored(const extents& first, const extents& last) {
   const auto& part = request_.part;
-  fill_box(part.count, part.rank, request_.strides, reader_.fill_value_, request_.out);
+  reader_.fill_value_.fill(part.count, part.rank, request_.strides, request_.out);
   for (const auto& stored : reader_.index_.stored_between(reader_.grid_.number(first), reader_.grid_.number(last))) {
     const auto at = reader_.grid_.position(stored.number);
     bool wanted = true;
@@ -87,7 +87,7 @@ void chunked_reader::pass::visit(const extents& at) {
   row_range rows{inside.start[axis], inside.count[axis]};  // what is decoded is whole or not
   with_rows(rows, [&] {
     if (entry.address == chunk_entry::missing) {
-      fill_box(wanted.count, wanted.rank, request_.strides, reader_.fill_value_, request_.at(wanted.start));
+      reader_.fill_value_.fill(wanted.count, wanted.rank, request_.strides, request_.at(wanted.start));
     } else if (reader_.has_wrong_size(entry, inside)) {
       decode_gathered();  // what is wrong there is told first
       throw entry.bytes == 0 ? no_bytes(reader_.chunk_bytes_) : wrong_size(entry.bytes, reader_.chunk_bytes_);

@@ -54,7 +54,7 @@ class chunked_reader final : public dataset_reader {
   std::size_t value_bytes_, member_offset_, chunk_bytes_;
   extents chunk_strides_{};
   bool partial_unfiltered_;
-  std::vector<std::byte> fill_value_;
+  fill_value fill_value_;
   std::optional<std::size_t> largest_stored_;  // of the chunks that lie inside the file; nothing where none does
   library_reader library_;                     // for chunks that the decoders do not know
 };

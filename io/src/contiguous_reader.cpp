@@ -29,7 +29,7 @@ reader_memory contiguous_reader::memory(std::size_t) const {
 
 void contiguous_reader::read(const read_request& request, scratch& s) const {
   const auto& part = request.part;
-  if (!offset_) return fill_box(part.count, part.rank, request.strides, fill_value_, request.out);
+  if (!offset_) return fill_value_.fill(part.count, part.rank, request.strides, request.out);
   stored_box stored{*offset_ + member_offset_, rank_, part.count, strides_, value_bytes_};
   for (std::size_t k = 0; k < rank_; ++k) stored.offset += part.start[k] * strides_[k];
   const auto file = external_ ? nullptr : world_.open_raw(file_);

@@ -23,7 +23,7 @@ class contiguous_reader final : public dataset_reader {
   std::optional<std::uint64_t> offset_;
   std::size_t rank_, value_bytes_, member_offset_;
   extents strides_{};
-  std::vector<std::byte> fill_value_;
+  fill_value fill_value_;
 };
 
 }  // namespace penstock::io

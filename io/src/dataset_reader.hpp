@@ -28,6 +28,7 @@ struct reader_memory {
   std::size_t chunk_bytes = 0;       ///< of each
   std::uint64_t cut_rows = 0;        ///< extent of the tallest of them along the row axis
   std::size_t index_bytes = 0;       ///< held
+  std::size_t mapping_bytes = 0;     ///< held, of virtual datasets
   std::size_t staged_bytes = 0;      ///< held
   std::size_t check_bytes = 0;       ///< of a half of check_memory
   std::size_t library_bytes = 0;     ///< libhdf5's chunk cache while the dataset is open in it

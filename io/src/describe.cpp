@@ -16,7 +16,7 @@
 namespace penstock::io {
 namespace {
 
-constexpr std::uint64_t largest_compact = 64 << 10;  // what an object's header can hold
+constexpr std::uint64_t largest_message = 64 << 10;  // what an object's header can hold at once
 
 void describe_space(dataset_description& d, hid_t dataset) {
   const space_id space(checked(H5Dget_space(dataset), "its shape cannot be read"));
@@ -57,7 +57,7 @@ void describe_layout(dataset_description& d, hid_t dataset, hid_t creation) {
     if (d.external_files == 0 && d.info.stored_bytes > 0)
       if (const haddr_t offset = H5Dget_offset(dataset); offset != HADDR_UNDEF) d.offset = offset;
   }
-  if (d.info.layout == layout::compact && d.values() * d.value.stored_bytes > largest_compact)
+  if (d.info.layout == layout::compact && d.values() * d.value.stored_bytes > largest_message)
     throw failure("it is compact, and its shape holds more than 64 KiB; the header is damaged");
   if (d.info.layout != layout::chunked) return;
   std::array<hsize_t, max_rank> extents{};
@@ -114,15 +114,25 @@ void describe_text_fill(dataset_description& d, hid_t creation, hid_t memory) {
   if (text != nullptr) d.fill_text = text;
   H5free_memory(text);
   if (d.fill_text.empty()) return;
+  fill_value::bytes value(d.value.bytes);
   std::transform(stand_in.begin(),
-                 stand_in.begin() + static_cast<std::ptrdiff_t>(std::min(stand_in.size(), d.value.bytes)),
-                 d.fill_value.begin(), [](char c) { return static_cast<std::byte>(c); });
+                 stand_in.begin() + static_cast<std::ptrdiff_t>(std::min(stand_in.size(), value.size())), value.begin(),
+                 [](char c) { return static_cast<std::byte>(c); });
+  d.fill_value = fill_value(std::move(value));
+}
+
+fill_value read_fill_value(const dataset_description& d, hid_t creation) {
+  if (d.value.stored_bytes > largest_message)
+    throw failure("it has a fill value, and its values are longer than 64 KiB; the header is damaged");
+  fill_value::bytes value(d.value.bytes);
+  checked(H5Pget_fill_value(creation, d.value.memory.native(), value.data()), "its fill value cannot be read");
+  return fill_value(std::move(value));
 }
 
 /// `texts`: the type of memory of texts that `d` describes as references; -1 where it does not.
 void describe_fill(dataset_description& d, hid_t creation, hid_t texts) {
   if (!d.value.element || d.value.labels) return;
-  d.fill_value.assign(d.value.bytes, std::byte{});
+  d.fill_value = fill_value(d.value.bytes);
   H5D_fill_value_t status = H5D_FILL_VALUE_DEFAULT;
   H5D_fill_time_t time = H5D_FILL_TIME_IFSET;
   H5Pget_fill_time(creation, &time);
@@ -134,7 +144,7 @@ void describe_fill(dataset_description& d, hid_t creation, hid_t texts) {
   else if (status == H5D_FILL_VALUE_USER_DEFINED && texts >= 0)
     describe_text_fill(d, creation, texts);
   else if (status == H5D_FILL_VALUE_USER_DEFINED)
-    checked(H5Pget_fill_value(creation, d.value.memory.native(), d.fill_value.data()), "its fill value cannot be read");
+    d.fill_value = read_fill_value(d, creation);
 }
 
 void choose(dataset_description& d, access how, std::string reason) {

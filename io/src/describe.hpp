@@ -1,5 +1,6 @@
 #pragma once
 
+#include "fill_value.hpp"
 #include "value_type.hpp"
 
 #include <penstock/io/dataset_info.hpp>
@@ -29,7 +30,7 @@ struct dataset_description {
   std::optional<std::uint64_t> offset;  ///< of contiguous data in the file, user block included
   std::size_t external_files = 0;
   fill_kind fill = fill_kind::value;
-  std::vector<std::byte> fill_value;       ///< one value as it is read; zeros by default
+  io::fill_value fill_value;
   std::string fill_text;                   ///< of references to texts: where it is not empty, fill_value stands for it
   bool partial_chunks_unfiltered = false;  ///< H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS
 

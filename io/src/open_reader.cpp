@@ -170,6 +170,7 @@ void check_external_files(const read_world& world, const source_file& file, cons
 }
 
 bool begins_like_library(const dataset_reader& reader, hid_t dataset, const dataset_description& d) {
+  if (d.value.bytes > largest_slow_sample) return true;
   box part;
   part.rank = d.rank;
   std::copy(d.info.shape.begin(), d.info.shape.end(), part.count.begin());

@@ -35,7 +35,8 @@ std::unique_ptr<dataset_reader> open_virtual(read_world& world, const source_fil
                                              const shared_description& description, dataset_info& info,
                                              std::string& why, std::size_t depth);
 
-/// Whether `reader` gives for the first values of the dataset what libhdf5 gives; true where libhdf5 gives nothing.
+/// Whether `reader` gives for the first values of the dataset what libhdf5 gives; true where libhdf5 gives nothing, and
+/// where a single value has more than 16 MiB.
 bool begins_like_library(const dataset_reader& reader, hid_t dataset, const dataset_description& d);
 
 }  // namespace penstock::io

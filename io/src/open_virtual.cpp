@@ -1,15 +1,37 @@
+#include "ask_for_memory.hpp"
+#include "object_key.hpp"
 #include "open_reader.hpp"
 #include "source_files.hpp"
 #include "virtual_reader.hpp"
 
 #include <fmt/format.h>
 
+#include <map>
+#include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 
 namespace penstock::io {
 namespace {
 
 constexpr std::size_t deepest = 8;  // virtual datasets may be made of virtual ones
+
+/// A dataset that mappings lead to. `through`: its path leads through that file.
+struct source_key {
+  std::size_t file = 0, through = 0;
+  object_key object{};
+  std::string member;
+
+  auto operator<=>(const source_key&) const = default;
+};
+
+struct source {
+  shared_description description;
+  std::shared_ptr<const dataset_reader> reader;
+  access how = access::locked;
+  std::string reason;
+};
 
 /// Opens the sources of one virtual dataset; those of one file follow each other, mostly.
 class source_opener {
@@ -23,28 +45,20 @@ class source_opener {
         files_(world.files[file.number].path, world.faults) {}
 
   /// Null where the source is absent. Throws failure where libhdf5 must read the virtual dataset.
-  std::unique_ptr<dataset_reader> open(virtual_mapping& m, dataset_info& info) {
+  std::shared_ptr<const dataset_reader> open(virtual_mapping& m, dataset_info& info) {
     const auto from = m.file == "." ? std::optional(owner_) : file_called(m.file);
     if (!from || !is_dataset(from->id, m.dataset)) {
       info.missing_sources.push_back(m.file + ":" + m.dataset);
       return nullptr;
     }
     const open_dataset dataset(from->id, m.dataset);
-    const auto d = std::make_shared<const dataset_description>(describe_dataset(dataset));
-    if (file_id other; d->external_files > 0)
-      check_external_files(world_, file_of(world_, dataset, *from, other), dataset, d->external_files);
-    if (d->null || d->value.labels || H5Tequal(d->value.memory.native(), description_.value.memory.native()) <= 0 ||
-        !d->value.conversion.empty())
-      throw failure("a source has another type: libhdf5 converts it");
-    if (!m.resolve(d->info.shape)) throw failure("a source has another shape than its mapping");
     file_id linked;
     const auto file = file_of(world_, dataset, *from, linked);
-    auto source_info = d->info;
-    auto reader = open_reader(world_, file, dataset, d, source_info, depth_ + 1);
-    info.missing_sources.insert(info.missing_sources.end(), source_info.missing_sources.begin(),
-                                source_info.missing_sources.end());
-    count(source_info);
-    return reader;
+    const auto& source = opened_source(file, dataset, info);
+    if (!is_shown(*source.description)) throw failure("a source has another type: libhdf5 converts it");
+    if (!m.resolve(source.description->info.shape)) throw failure("a source has another shape than its mapping");
+    count(source);
+    return source.reader;
   }
 
   std::size_t opened() const noexcept { return opened_; }
@@ -53,12 +67,40 @@ class source_opener {
   const std::string& why_locked() const noexcept { return why_locked_; }
 
  private:
-  void count(const dataset_info& source) {
+  /// Whether its values are shown as they are.
+  bool is_shown(const dataset_description& d) const {
+    return !d.null && !d.value.labels && d.value.conversion.empty() &&
+           H5Tequal(d.value.memory.native(), description_.value.memory.native()) > 0;
+  }
+
+  /// Many mappings may show parts of one dataset, by many names: it is described and opened once for all of them.
+  const source& opened_source(const source_file& file, const open_dataset& dataset, dataset_info& info) {
+    source_key key{file.number, file.through, {}, dataset.member};
+    unsigned links = 0;
+    if (!identify(dataset.id.native(), key.object, links))
+      throw failure("a source cannot be told from others", 0, library_messages());
+    if (const auto known = sources_.find(key); known != sources_.end()) return known->second;
+    const auto d = std::make_shared<const dataset_description>(describe_dataset(dataset));
+    if (d->external_files > 0) check_external_files(world_, file, dataset, d->external_files);
+    source s{d, nullptr, d->info.access, d->info.reason};
+    if (is_shown(*d)) {
+      auto source_info = d->info;
+      s.reader = open_reader(world_, file, dataset, d, source_info, depth_ + 1);
+      s.how = source_info.access;
+      s.reason = source_info.reason;
+      info.missing_sources.insert(info.missing_sources.end(), source_info.missing_sources.begin(),
+                                  source_info.missing_sources.end());
+    }
+    return sources_.emplace(std::move(key), std::move(s)).first->second;
+  }
+
+  void count(const source& s) {
     ++opened_;
-    if (source.access != access::locked) return;
+    if (s.how != access::locked) return;
     // It may be made of this one: only libhdf5 is left, and whoever asks it looks for circles first.
-    if (source.layout == layout::virtual_dataset) throw failure("a source is read through libhdf5: " + source.reason);
-    if (locked_++ == 0) why_locked_ = source.reason;
+    if (s.description->info.layout == layout::virtual_dataset)
+      throw failure("a source is read through libhdf5: " + s.reason);
+    if (locked_++ == 0) why_locked_ = s.reason;
   }
 
   std::optional<source_file> file_called(const std::string& name) {
@@ -73,6 +115,7 @@ class source_opener {
   const dataset_description& description_;
   std::size_t depth_;
   source_finder files_;
+  std::map<source_key, source> sources_;
   std::size_t opened_ = 0, locked_ = 0;
   std::string why_locked_;
 };
@@ -88,6 +131,8 @@ std::unique_ptr<dataset_reader> open_virtual(read_world& world, const source_fil
     return nullptr;
   }
   const property_id creation(checked(H5Dget_create_plist(dataset.id.native()), "its properties cannot be read"));
+  ask_for_memory(world.faults, memory_items::mappings,
+                 count_mappings(creation.native()) * sizeof(virtual_reader::part));
   auto mappings = read_virtual_mappings(creation.native());
   if (!mappings) {
     why = "virtual, and its mappings are not fixed boxes: libhdf5 finds its sources";
@@ -95,6 +140,7 @@ std::unique_ptr<dataset_reader> open_virtual(read_world& world, const source_fil
   }
   source_opener sources(world, file, *d, depth);
   std::vector<virtual_reader::part> parts;
+  parts.reserve(mappings->size());
   for (auto& m : *mappings) {
     auto reader = sources.open(m, info);
     parts.push_back({std::move(m), std::move(reader)});

@@ -20,6 +20,7 @@ void row_reader::impl::sum_up() {
     const auto m = o.reader->memory(o.row_axis);
     needs.scratch.include(m.scratch);
     needs.index_bytes += m.index_bytes;
+    needs.mapping_bytes += m.mapping_bytes;
     needs.staged_bytes += m.staged_bytes;
     needs.cut_chunks = std::max(needs.cut_chunks, m.cut_chunks);
     needs.chunk_bytes = std::max(needs.chunk_bytes, m.chunk_bytes);
@@ -66,6 +67,7 @@ std::vector<memory_item> row_reader::impl::memory(const read_resources& resource
     if (bytes > 0) items.push_back({name, bytes});
   };
   add(memory_items::chunk_index, needs.index_bytes);
+  add(memory_items::mappings, needs.mapping_bytes);
   add(memory_items::staged, needs.staged_bytes);
   add(memory_items::scratch, resources.concurrency * needs.scratch.bytes());
   add(memory_items::check, 2 * needs.check_bytes);

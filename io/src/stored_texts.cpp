@@ -67,7 +67,7 @@ stored_texts::stored_texts(read_world& world, const source_file& file, const ope
   ask_for_memory(world.faults, memory_items::scratch, sizes.bytes() + most_at_once_ * d.value.bytes);
   scratch_ = std::make_unique<scratch>(sizes);
   references_.resize(most_at_once_ * d.value.bytes);
-  if (!d.fill_text.empty()) fill_ = d.fill_value;
+  if (!d.fill_text.empty() && d.fill_value.stored() != nullptr) fill_ = *d.fill_value.stored();
 }
 
 void stored_texts::visit(text_sink& to) {

@@ -72,12 +72,6 @@ written_source read_written_source(hid_t creation, std::size_t n) {
   return {name_from(H5Pget_virtual_filename, creation, n), name_from(H5Pget_virtual_dsetname, creation, n)};
 }
 
-std::size_t count_mappings(hid_t creation) {
-  std::size_t count = 0;
-  checked(H5Pget_virtual_count(creation, &count), "its mappings cannot be counted");
-  return count;
-}
-
 std::optional<virtual_mapping> read_mapping(hid_t creation, std::size_t n) {
   virtual_mapping m;
   const auto written = read_written_source(creation, n);
@@ -146,6 +140,12 @@ bool written_source::is_numbered() const { return is_numbered_name(file) || is_n
 
 source_name written_source::at(std::uint64_t number) const { return {name_at(file, number), name_at(dataset, number)}; }
 
+std::size_t count_mappings(hid_t creation) {
+  std::size_t count = 0;
+  checked(H5Pget_virtual_count(creation, &count), "its mappings cannot be counted");
+  return count;
+}
+
 std::vector<written_source> written_sources(hid_t creation) {
   const library_guard guard;
   std::vector<written_source> all;
@@ -158,6 +158,7 @@ std::optional<std::vector<virtual_mapping>> read_virtual_mappings(hid_t creation
   const library_guard guard;
   const auto count = count_mappings(creation);
   std::vector<virtual_mapping> all;
+  all.reserve(count);
   for (std::size_t n = 0; n < count; ++n) {
     auto m = read_mapping(creation, n);
     if (!m) return std::nullopt;

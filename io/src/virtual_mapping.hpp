@@ -49,6 +49,9 @@ struct written_source {
 /// The sources of all mappings in the creation properties.
 std::vector<written_source> written_sources(hid_t creation);
 
+/// How many mappings there are in the creation properties.
+std::size_t count_mappings(hid_t creation);
+
 /// The mappings in the creation properties. Nothing where one is not made of boxes that are fixed: names with %b,
 /// unlimited or irregular selections, several blocks of more than one index, steps in a source but along its first
 /// axis.

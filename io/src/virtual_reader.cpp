@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace penstock::io {
@@ -48,18 +49,23 @@ bool virtual_reader::covered() const {
 
 reader_memory virtual_reader::memory(std::size_t row_axis) const {
   reader_memory all;
+  all.mapping_bytes = parts_.size() * sizeof(part);
   std::map<std::uint64_t, std::size_t> cut;  // sources that lie side by side are cut together
+  std::set<const dataset_reader*> held;
   for (const auto& p : parts_) {
     if (!p.reader) continue;
     const auto axis = p.mapping.source_axis_of(row_axis);
     const auto m = p.reader->memory(axis);
     all.cut_rows = std::max(all.cut_rows, p.mapping.shown_rows(m.cut_rows, row_axis));
     all.scratch.include(m.scratch);
-    all.index_bytes += m.index_bytes;
-    all.staged_bytes += m.staged_bytes;
     all.check_bytes = std::max(all.check_bytes, m.check_bytes);
     all.library_bytes = std::max(all.library_bytes, m.library_bytes);
-    all.library_datasets += m.library_datasets;
+    if (held.insert(p.reader.get()).second) {
+      all.index_bytes += m.index_bytes;
+      all.mapping_bytes += m.mapping_bytes;
+      all.staged_bytes += m.staged_bytes;
+      all.library_datasets += m.library_datasets;
+    }
     all.chunk_bytes = std::max(all.chunk_bytes, m.chunk_bytes);
     cut[p.mapping.target.start[row_axis]] += m.cut_chunks;
   }
@@ -76,7 +82,7 @@ std::uint64_t virtual_reader::decoded_rows(std::size_t row_axis) const {
 }
 
 void virtual_reader::read(const read_request& request, scratch& s) const {
-  if (!covered_) fill_box(request.part.count, request.part.rank, request.strides, fill_value_, request.out);
+  if (!covered_) fill_value_.fill(request.part.count, request.part.rank, request.strides, request.out);
   for (const auto& p : parts_)
     if (p.reader) read_part(p, request, s);
 }

@@ -9,12 +9,12 @@
 
 namespace penstock::io {
 
-/// Reads a virtual dataset from its sources, each in its own way.
+/// Reads a virtual dataset from its sources, each in its own way. Parts of one source share its reader.
 class virtual_reader final : public dataset_reader {
  public:
   struct part {
     virtual_mapping mapping;
-    std::unique_ptr<dataset_reader> reader;  ///< null where the source is absent: fill values
+    std::shared_ptr<const dataset_reader> reader;  ///< null where the source is absent: fill values
   };
   virtual_reader(const dataset_description& description, std::vector<part> parts);
 
@@ -28,7 +28,7 @@ class virtual_reader final : public dataset_reader {
   bool covered() const;
 
   std::vector<part> parts_;
-  std::vector<std::byte> fill_value_;
+  fill_value fill_value_;
   std::uint64_t values_;
   bool covered_;  // every value has a source: no fill values are needed
 };

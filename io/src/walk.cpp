@@ -1,7 +1,7 @@
 #include "walk.hpp"
 
-#include <algorithm>
-#include <array>
+#include "object_key.hpp"
+
 #include <set>
 #include <vector>
 
@@ -9,26 +9,6 @@ namespace penstock::io {
 namespace {
 
 constexpr std::size_t deepest = 1000;  // nesting is the file's to choose
-
-#if H5_VERSION_GE(1, 12, 0)
-using object_key = std::array<unsigned char, sizeof(H5O_token_t)>;
-bool identify(hid_t object, object_key& key, unsigned& links) {
-  H5O_info2_t info;
-  if (H5Oget_info3(object, &info, H5O_INFO_BASIC) < 0) return false;
-  std::copy_n(reinterpret_cast<const unsigned char*>(&info.token), key.size(), key.begin());
-  links = info.rc;
-  return true;
-}
-#else
-using object_key = haddr_t;
-bool identify(hid_t object, object_key& key, unsigned& links) {
-  H5O_info_t info;
-  if (H5Oget_info2(object, &info, H5O_INFO_BASIC) < 0) return false;
-  key = info.addr;
-  links = info.rc;
-  return true;
-}
-#endif
 
 struct walker {
   const std::function<void(const std::string&)>& visit;

@@ -258,6 +258,44 @@ def large():
         d.write_direct_chunk((0, 0), zlib.compress(bitshuffle_chunk(np.arange(17 * block, dtype="<u4").tobytes(), 4, block), 1))
 
 
+def hostile_values():
+    """Values and fill values of any length, and one source that many mappings show: nothing of them is stored, or once."""
+    from h5py import h5d, h5p, h5s, h5t
+    names = []
+
+    def add(name, kind, shape, sources, mapped, options=lambda create: None, links=0):
+        """/x has a mapping to each of `mapped`; without any it is as the sources."""
+        with h5py.File(os.path.join(folder, f"hostile_{name}.h5"), "w") as f:
+            for source in sources:
+                create = h5p.create(h5p.DATASET_CREATE)
+                options(create)
+                h5d.create(f.id, source.encode(), kind, h5s.create_simple(shape), create)
+            for n in range(links):
+                f[f"/link{n}"] = f[sources[0]]
+            if mapped:
+                create = h5p.create(h5p.DATASET_CREATE)
+                for n, source in enumerate(mapped):
+                    space = h5s.create_simple((len(mapped),) + shape[1:])
+                    space.select_hyperslab((n,) + (0,) * (len(shape) - 1), (1,) + shape[1:])
+                    of = h5s.create_simple(shape)
+                    of.select_hyperslab((0,) * len(shape), (1,) + shape[1:])
+                    create.set_virtual(space, b".", source.encode(), of)
+                h5d.create(f.id, b"/x", kind, h5s.create_simple((len(mapped),) + shape[1:]), create)
+        names.append(f"hostile_{name}.h5")
+
+    text = h5t.C_S1.copy()
+    text.set_size(2**31 - 1)
+    add("long_texts", text, (4,), ["/x"], [])
+    array = h5t.array_create(h5t.IEEE_F32LE, (1 << 27,))
+    add("long_arrays", array, (1,), ["/s"], ["/s"] * 8)
+    add("long_arrays_apart", array, (1,), [f"/s{n}" for n in range(5)], [f"/s{n}" for n in range(5)])
+    add("one_index", h5t.STD_I32LE, (20000, 4), ["/s"], ["/s"] * 2000, lambda create: create.set_chunk((1, 4)))
+    opaque = np.array(b"7" * 30000).view("V30000")
+    add("one_fill", h5t.py_create(opaque.dtype), (1,), ["/s"], [f"/link{n}" for n in range(300)],
+        lambda create: create.set_fill_value(opaque), links=300)
+    return names
+
+
 def hostile():
     """Headers that claim more than there is. hostile.txt: the files; each holds /x."""
     names = []
@@ -301,6 +339,7 @@ def hostile():
     with h5py.File(os.path.join(folder, "hostile_texts.h5"), "w") as f:
         f.create_dataset("/x", (1 << 40,), h5py.string_dtype(), chunks=(1024,))
     names.append("hostile_texts.h5")
+    names += hostile_values()
     with open(os.path.join(folder, "hostile.txt"), "w") as out:
         out.writelines(name + "\n" for name in names)
     with h5py.File(os.path.join(folder, "sparse.h5"), "w") as f:

@@ -86,8 +86,8 @@ class row_reader {
   /// The segment that holds `row` (< rows()).
   const segment& segment_of(std::uint64_t row) const;
 
-  /// Bulk host memory that the reader would hold with `resources`, itemised: chunk index (held already), scratch, cache
-  /// of decoded chunks. Pure: allocates nothing.
+  /// Bulk host memory that the reader would hold with `resources`, itemised: chunk index, mappings of virtual
+  /// datasets and staged datasets (held already), scratch, cache of decoded chunks. Pure: allocates nothing.
   std::vector<memory_item> memory(const read_resources& resources) const;
   /// Decoded bytes of the chunks that an end of a read can cut: one row of chunks. 0 where no chunk is ever decoded
   /// twice.
