@@ -116,6 +116,26 @@ BOOST_AUTO_TEST_CASE(mappings_of_one_source_share_its_index_and_are_in_the_ledge
   BOOST_TEST(mappings >= 2000u * 3 * 32 * 8);  // starts, counts and steps along 32 axes each
 }
 
+/// libhdf5 would take the rest from behind it.
+BOOST_AUTO_TEST_CASE(a_fill_value_that_is_longer_than_a_header_can_hold_is_refused) {
+  const auto file = made_folder() / "long_fill.h5";
+  penstock::test::run_python("path = '" + file.string() + "'\n" + R"(
+import h5py, numpy, struct
+from h5py import h5d, h5p, h5s, h5t
+create = h5p.create(h5p.DATASET_CREATE)
+fill = numpy.array(b'7' * 30000).view('V30000')
+create.set_fill_value(fill)
+with h5py.File(path, 'w') as f:
+    h5d.create(f.id, b'x', h5t.py_create(fill.dtype), h5s.create_simple((4,)), create)
+data = open(path, 'rb').read()
+assert data.count(struct.pack('<I', 30000)) == 3
+open(path, 'wb').write(data.replace(struct.pack('<I', 30000), struct.pack('<I', 100000), 1))
+)");
+  BOOST_CHECK_EXCEPTION(io::row_reader({{.file = file, .dataset = "/x"}}), io::error, [](const io::error& e) {
+    return std::string(e.what()).find("longer than 64 KiB") != std::string::npos;
+  });
+}
+
 BOOST_AUTO_TEST_CASE(fill_values_of_links_to_one_dataset_are_shared_and_right) {
   const io::row_reader reader({{.file = made_folder() / "hostile_one_fill.h5", .dataset = "/x"}});
   std::vector<std::byte> rows(2 * reader.row_bytes());
