@@ -1,7 +1,10 @@
 #include "results.hpp"
 
+#include <penstock/foreign_json.hpp>
+
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -19,7 +22,8 @@ const json& value_of(const json& object, const char* name) {
 
 std::string text_of(const json& object, const char* name) {
   const json& text = value_of(object, name);
-  if (!text.is_string()) throw std::runtime_error(fmt::format("its \"{}\" is {}, no text", name, text.dump()));
+  if (!text.is_string())
+    throw std::runtime_error(fmt::format("its \"{}\" is {}, no text", name, penstock::json_in_short(text)));
   return text.get<std::string>();
 }
 
@@ -28,8 +32,19 @@ double rate_of(const json& object, const char* name) {
   constexpr double most = 1e9;  // GB/s; beyond, gnuplot has no room for it
   const json& rate = value_of(object, name);
   if (!rate.is_number() || !(rate.get<double>() >= 0) || rate.get<double>() > most)
-    throw std::runtime_error(fmt::format("its \"{}\" is {}, no rate", name, rate.dump()));
+    throw std::runtime_error(fmt::format("its \"{}\" is {}, no rate", name, penstock::json_in_short(rate)));
   return rate.get<double>() * 1e9;
+}
+
+/// No more than one byte past what is parsed.
+std::string content_of(const std::string& file) {
+  std::ifstream in(file);
+  if (!in) throw std::runtime_error("it cannot be read");
+  std::string text;
+  for (std::array<char, 65536> part;
+       text.size() <= penstock::largest_foreign_json && (in.read(part.data(), part.size()), in.gcount() > 0);)
+    text.append(part.data(), static_cast<std::size_t>(in.gcount()));
+  return text;
 }
 
 figure figure_of(const json& run, const std::string& reader) {
@@ -39,7 +54,7 @@ figure figure_of(const json& run, const std::string& reader) {
   if (run.contains("order")) f.order = text_of(run, "order");  // the first versions' figures have none
   const json& rows = value_of(run, "batch_rows");
   if (!rows.is_number_unsigned() || rows == 0)
-    throw std::runtime_error(fmt::format("its \"batch_rows\" is {}, no number of rows", rows.dump()));
+    throw std::runtime_error(fmt::format("its \"batch_rows\" is {}, no number of rows", penstock::json_in_short(rows)));
   f.batch_rows = rows.get<std::size_t>();
   f.bytes_per_second = rate_of(run, "gb_per_s");
   return f;
@@ -65,10 +80,8 @@ void add(const json& saved, results& all) {
 results saved_results(const std::vector<std::string>& files) {
   results all;
   for (const std::string& file : files) try {
-      std::ifstream in(file);
-      if (!in) throw std::runtime_error("it cannot be read");
-      const json saved = json::parse(in, nullptr, false);
-      if (saved.is_discarded()) throw std::runtime_error("it is not JSON");
+      const json saved = penstock::parse_foreign_json<json>(content_of(file));
+      if (saved.is_discarded()) throw std::runtime_error("it is not JSON, or longer or deeper than results are");
       add(saved, all);
     } catch (const std::exception& e) {
       throw std::runtime_error(

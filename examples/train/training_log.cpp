@@ -1,5 +1,6 @@
 #include "training_log.hpp"
 
+#include <penstock/foreign_json.hpp>
 #include <penstock/io/output_file.hpp>
 
 #include <fmt/format.h>
@@ -93,7 +94,7 @@ std::string training_log::take_over(const log_position& resumed) {
   const std::size_t first = csv_ ? 1 : 0;
   if (csv_ && !lines.empty() && lines.front() + '\n' != header())
     throw std::runtime_error(fmt::format("{}: its columns are {}, and this run's are {}; name another log", file_,
-                                         lines.front(), fmt::join(columns_, ",")));
+                                         penstock::in_short(lines.front()), fmt::join(columns_, ",")));
   std::string kept = header();
   for (std::size_t n = first; n < lines.size(); ++n) {
     const json values = parse(lines[n]);
@@ -113,12 +114,12 @@ std::string training_log::take_over(const log_position& resumed) {
 json training_log::parse(const std::string& line) const {
   json values;
   if (!csv_) {
-    values = json::parse(line, nullptr, false);
+    values = penstock::parse_foreign_json<json>(line);
   } else {
     const std::vector<std::string> cells = cells_of(line);
     if (cells.size() != columns_.size()) return {};
     for (std::size_t n = 0; n < columns_.size(); ++n) {
-      const json number = json::parse(cells[n], nullptr, false);
+      const json number = penstock::parse_foreign_json<json>(cells[n]);
       if (!cells[n].empty()) values[columns_[n]] = number.is_discarded() ? json(cells[n]) : number;
     }
   }

@@ -2,6 +2,7 @@
 
 #include "schedule.hpp"
 
+#include <penstock/foreign_json.hpp>
 #include <penstock/gpu/permutation.hpp>
 #include <penstock/utf8.hpp>
 
@@ -71,19 +72,19 @@ std::string write_state(const ground& on, run_position next) {
 }
 
 run_position read_state(const ground& on, std::string_view text) {
-  const json state = json::parse(text, nullptr, false);
+  const json state = parse_foreign_json<json>(text);
   if (!state.is_object() || !state.contains("penstock_state"))
     throw std::invalid_argument("this is not the state of a run; give the JSON text that pipeline::state() returned");
   if (state["penstock_state"] != version)
     throw std::invalid_argument(
         fmt::format("the state has format {}, and this version of Penstock reads format {}; go "
                     "on with the version that wrote it",
-                    state["penstock_state"].dump(), version));
+                    json_in_short(state["penstock_state"]), version));
   const json known = identity(on);
   for (const auto& [key, here] : known.items())
     if (const json there = state.value(key, json()); there != here)
       throw std::invalid_argument(fmt::format("the state is of another run: its {} is {}, and this pipeline's {}", key,
-                                              there.dump(), here.dump()));
+                                              json_in_short(there), json_in_short(here)));
   if (state.contains("selected") && !on.rows.rows_fingerprint())
     throw std::invalid_argument("the state is of another run: only some rows take part in it, and here all do");
   if (state.contains("drawn_by") && !on.rows.draws_fingerprint())

@@ -245,11 +245,14 @@ class throughput(program_case):
             done = draw(expect=1, **{name: value})
             self.assert_one_line(done, "saved.json", f'"{name}"', "--json wrote")
             self.assertNotIn("exception", done.stderr)
-        for text in "[1]", '{"device": 3}', '{"device": "x", "runs": {"a": 1}}', '{"device": "x", "runs": [1]}':
+        deep = "[" * 100000 + "]" * 100000
+        endless = deep, f'{{"device": {deep}}}', f'{{"device": "x", "runs": [{{"dataset": {deep}}}]}}'
+        for text in "[1]", '{"device": 3}', '{"device": "x", "runs": {"a": 1}}', '{"device": "x", "runs": [1]}', *endless:
             saved.write_text(text)
             done = self.run_program("penstock-throughput", "--plot", picture, "--from", saved, expect=1)
             self.assert_one_line(done, "saved.json", "--json wrote")
             self.assertNotIn("exception", done.stderr)
+            self.assertLess(len(done.stderr), 1000)
 
     def test_names_of_any_bytes_are_in_the_results(self):
         path = self.folder / "names.h5"

@@ -115,6 +115,17 @@ class train_logs(program_case):
             again = self.train(path, "--log", whole, epochs=1)
             self.assertEqual(len(read(whole)), 1, again.stdout)
 
+    def test_a_line_that_nests_without_end_is_none_of_a_log(self):
+        path, state, log = self.make_data(), self.folder / "c.h5", self.folder / "log.jsonl"
+        self.train(path, "--log", log, "--checkpoint", state, epochs=1)
+        deep = "[" * 100000 + "]" * 100000
+        log.write_text(f'{{"kind":"epoch","epoch":1,"steps":1,"skipped":0,"more":{deep}}}\n' + log.read_text())
+        before = log.read_text()
+        arguments = self.arguments(path, "--log", log, "--checkpoint", state, "--resume", epochs=2)
+        done = self.run_program("penstock-train", *arguments, expect=1)
+        self.assert_one_line(done, "log.jsonl: line 1 is none of a log")
+        self.assertEqual(log.read_text(), before)
+
     def test_steps_that_were_skipped_are_steps_of_a_log_too(self):
         path = self.make_data()
         with h5py.File(path, "a") as file:  # of six steps of an epoch, two are skipped

@@ -1,8 +1,9 @@
 // libFuzzer target of the checkpoint reader. An input's first byte says what is wrong with the datasets of a small
-// checkpoint; the rest is the JSON of its attribute: a merge patch (RFC 7396) of the right one where it is an object,
-// else as it is. It is given the checksum that belongs to it: whoever forges a file can do that, too.
+// checkpoint; the rest is the JSON of its attribute: a merge patch (RFC 7396) of the right one where it is an object
+// of bounded depth, else as it is. It is given the checksum that belongs to it: whoever forges a file can do that, too.
 
 #include <penstock/checksum.hpp>
+#include <penstock/foreign_json.hpp>
 #include <penstock/io/attribute.hpp>
 #include <penstock/io/error.hpp>
 #include <penstock/io/writer.hpp>
@@ -78,7 +79,7 @@ void write_checkpoint(small_run& run, unsigned choice, const std::string& input)
   json attribute = run.attribute;
   for (std::size_t n = 0; n < items.size(); ++n)
     write_item(to, items[n], n == choice >> 3 ? static_cast<damage>(choice & 7) : damage::none, attribute["checksums"]);
-  const json patch = json::parse(input, nullptr, false);
+  const json patch = penstock::parse_foreign_json<json>(input);
   if (patch.is_object()) attribute.merge_patch(patch);
   const std::string text = patch.is_object() ? attribute.dump() : input;
   to.attribute("/", "penstock", text);

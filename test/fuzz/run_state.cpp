@@ -1,6 +1,7 @@
 // libFuzzer target of the state of a run: an input is the JSON text that pipeline::resume_at() is given, and where it
-// is an object, a merge patch (RFC 7396) of the right one.
+// is an object of bounded depth, a merge patch (RFC 7396) of the right one.
 
+#include <penstock/foreign_json.hpp>
 #include <penstock/io/writer.hpp>
 #include <penstock/pipeline/description.hpp>
 
@@ -40,7 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const auto right = nlohmann::json::parse(pipeline.state({0, 0}));
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   resume(pipeline, text);
-  const auto patch = nlohmann::json::parse(text, nullptr, false);
+  const auto patch = penstock::parse_foreign_json<nlohmann::json>(text);
   if (!patch.is_object()) return 0;
   auto state = right;
   state.merge_patch(patch);

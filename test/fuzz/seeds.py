@@ -129,6 +129,9 @@ class seeds:
         """In a row of two or three dimensions: plain, compressed, with gaps, masks, repeats, and lies."""
         parts = [[(3, 9), (1, 7)], [(19, 1), (0, 12)]]
         flat, cut = ((20, 12), (8, 5)), {"parts": parts}
+        deep = b"[" * 100000 + b"]" * 100000
+        self.put("checkpoint", b'\0{"format":' + deep + b"}", "found-nests-without-end")
+        self.put("run-state", b'{"penstock_state":' + deep + b"}", "found-nests-without-end")
         size = 8 * 5 * 4
         file, entries = in_a_row([noise(size + n)[:size] for n in range(9)], 5)
         last = (1 << 64) - 1

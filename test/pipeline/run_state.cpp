@@ -128,6 +128,35 @@ BOOST_AUTO_TEST_CASE(a_state_of_another_run_is_refused_with_both_sides) {
   fails_with(pipeline, R"({"penstock_state": 2, "place": [0, 3]})", "has format 2, and this version of Penstock reads");
 }
 
+BOOST_AUTO_TEST_CASE(a_state_that_nests_without_end_or_is_too_long_is_refused_in_a_short_sentence) {
+  const small_file file(300, 64);
+  const auto pipeline = (described(file, 1) | pp::batched({.rows = 48})).build(gpu::device::host(), small);
+  const auto refused = [&](const std::string& state, const std::string& part) {
+    BOOST_CHECK_EXCEPTION(pipeline.resume_at(state), std::invalid_argument, [&](const auto& e) {
+      const std::string said = e.what();
+      return said.find(part) != std::string::npos && said.size() < 1000;
+    });
+  };
+  constexpr std::size_t deep = 100000;
+  const std::string arrays = std::string(deep, '[') + std::string(deep, ']');
+  refused(arrays, "not the state of a run");
+  refused("{\"penstock_state\":" + arrays + "}", "not the state of a run");
+  std::string nested = pipeline.state({0, 3});
+  nested.insert(1, "\"epoch\":" + arrays + ",");
+  refused(nested, "not the state of a run");
+  std::string padded = pipeline.state({0, 3});
+  refused(padded.insert(1, std::string((std::size_t{16} << 20) + 1, ' ')), "not the state of a run");
+  refused("{\"penstock_state\":\"" + std::string(deep, 'x') + "\"}", "has format");
+  std::string long_order = pipeline.state({0, 3});
+  const std::string was = "\"order\":\"";
+  long_order.insert(long_order.find(was) + was.size(), std::string(deep, 'x'));
+  refused(long_order, "its order is");
+  // Brackets within texts nest nothing.
+  std::string bracketed = pipeline.state({0, 3});
+  bracketed.insert(1, "\"note\":\"" + std::string(deep, '[') + "\\\"[\",");
+  BOOST_TEST((pipeline.resume_at(bracketed) == pp::run_position{0, 3}));
+}
+
 // States outlive versions: how the source is told in them (by SplitMix64, computed in Python here) stays.
 BOOST_AUTO_TEST_CASE(a_whole_dataset_is_told_as_ever) {
   const small_file file(3);

@@ -6,6 +6,7 @@
 #include <penstock/checksum.hpp>
 #include <penstock/io/attribute.hpp>
 #include <penstock/io/error.hpp>
+#include <penstock/io/writer.hpp>
 #include <penstock/train/error.hpp>
 #include <penstock/train/predictor.hpp>
 
@@ -141,6 +142,41 @@ BOOST_AUTO_TEST_CASE(a_forged_count_is_refused) {
   BOOST_CHECK_EXCEPTION(run.trainer.resume(file), train::error, [](const train::error& e) {
     return std::string(e.what()).find("lacks a value") != std::string::npos;
   });
+}
+
+// Parsed without recursion, such a value ends the program where it is copied, compared or printed.
+BOOST_AUTO_TEST_CASE(a_text_that_nests_without_end_is_refused_in_a_short_sentence) {
+  const training_file data;
+  training_run run(data, small_trainer());
+  const auto file = data.path("c.h5");
+  run.trainer.save(file);
+  const std::string text = *io::read_attribute(file, "/", "penstock");
+  const auto refused = [&](const std::string& attribute, const std::string& words) {
+    {
+      io::writer to(file);
+      to.attribute("/", "penstock", attribute);
+      to.commit();
+    }
+    const auto in_a_short_sentence = [&](const train::error& e) {
+      const std::string said = e.what();
+      return said.find("c.h5") != std::string::npos && said.find(words) != std::string::npos && said.size() < 1000 &&
+             said.find('\n') == std::string::npos;
+    };
+    BOOST_CHECK_EXCEPTION(run.trainer.resume(file), train::error, in_a_short_sentence);
+    BOOST_CHECK_EXCEPTION(train::options_of(file), train::error, in_a_short_sentence);
+    BOOST_CHECK_EXCEPTION(train::labels_of(file), train::error, in_a_short_sentence);
+  };
+  constexpr std::size_t deep = 100000;
+  const std::string arrays = std::string(deep, '[') + std::string(deep, ']');
+  std::string objects;
+  for (std::size_t n = 0; n < deep; ++n) objects += "{\"a\":";
+  objects += '1' + std::string(deep, '}');
+  for (const std::string& value : {arrays, objects}) {
+    refused("{\"format\":" + value + "}", "damaged");
+    refused("{\"format\":4,\"identity\":" + value + "}", "damaged");
+    refused(value, "damaged");
+  }
+  refused("{\"format\":\"" + std::string(deep, 'x') + "\"}", "its format is");
 }
 
 BOOST_AUTO_TEST_CASE(one_that_is_replaced_while_it_is_read_is_the_old_one_or_the_new_one) {

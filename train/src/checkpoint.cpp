@@ -5,6 +5,7 @@
 #include "read_whole.hpp"
 #include "step_state.hpp"
 
+#include <penstock/foreign_json.hpp>
 #include <penstock/io/attribute.hpp>
 #include <penstock/io/seal.hpp>
 #include <penstock/io/writer.hpp>
@@ -41,12 +42,12 @@ json read_attributes(const std::filesystem::path& file) {
   const bool sealed = io::check_seal(file);
   const auto text = io::read_attribute(file, "/", attribute_name);
   if (!text) refuse(file, "it is no checkpoint of Penstock (its root has no attribute 'penstock')");
-  const json there = json::parse(*text, nullptr, false);
+  const json there = parse_foreign_json<json>(*text);
   if (there.is_discarded() || !there.is_object() || !there.contains("format"))
     refuse(file, "its attribute 'penstock' is damaged; take another checkpoint");
   if (there.at("format") != format_version)
-    refuse(file, fmt::format("its format is {}, and this version of Penstock reads {}", there.at("format").dump(),
-                             format_version));
+    refuse(file, fmt::format("its format is {}, and this version of Penstock reads {}",
+                             json_in_short(there.at("format")), format_version));
   check_sum(file, "its attribute 'penstock'", checksum_of(std::as_bytes(std::span(*text))),
             io::read_attribute(file, "/", checksum_name).value_or("missing"));
   if (!sealed && there.contains("sealed") && there.at("sealed") == true)
@@ -60,14 +61,16 @@ void check_identity(const std::filesystem::path& file, const json& there, const 
                     const trainer_options& options) {
   const json names = there.value("class_names", json::array()), own = names_of_classes(options);
   if (names != own)
-    refuse(file, fmt::format("its classes are {}, and this run's are {}; train with the same labels, or start afresh",
-                             names.empty() ? "numbers" : names.dump(), own.empty() ? "numbers" : own.dump()));
+    refuse(file,
+           fmt::format("its classes are {}, and this run's are {}; train with the same labels, or start afresh",
+                       names.empty() ? "numbers" : json_in_short(names), own.empty() ? "numbers" : json_in_short(own)));
   const json here = identity_of(model, options);
   const json& other = there.at("identity");
   for (const auto& [name, value] : here.items())
     if (!other.contains(name) || other.at(name) != value)
-      refuse(file, fmt::format("its {} is {}, and this run's is {}; resume with the same options, or start afresh",
-                               name, other.contains(name) ? other.at(name).dump() : "missing", value.dump()));
+      refuse(file,
+             fmt::format("its {} is {}, and this run's is {}; resume with the same options, or start afresh", name,
+                         other.contains(name) ? json_in_short(other.at(name)) : "missing", json_in_short(value)));
 }
 
 predictor_options model_in(const std::filesystem::path& file) {
@@ -86,7 +89,7 @@ predictor_options model_in(const std::filesystem::path& file) {
   } catch (const json::exception&) {
     refuse(file, lacks_a_value);
   } catch (const std::invalid_argument& e) {
-    refuse(file, e.what());  // a name that this version does not know
+    refuse(file, in_short(e.what()));  // a name that this version does not know
   }
 }
 
@@ -108,7 +111,8 @@ input_statistics weights_in(const std::filesystem::path& file, const mlp_options
                             const std::vector<state_item>& items, const item_writer& write) {
   const predictor_options there = model_in(file);
   if (!(there.model == model))
-    refuse(file, fmt::format("its model is {}, and this one {}", to_text(there.model), to_text(model)));
+    refuse(file,
+           fmt::format("its model is {}, and this one {}", in_short(to_text(there.model)), in_short(to_text(model))));
   try {
     return read_items(file, read_attributes(file), items, model.inputs, write);
   } catch (const json::exception&) {
@@ -120,7 +124,7 @@ input_statistics weights_in(const std::filesystem::path& file, const mlp_options
 std::string other_precision(const json& there, learner& model, const stage_options& here) {
   const std::string now(name_of(here.precision)), then = there.value("precision", now);
   if (model.stage() == nullptr || then == now) return {};
-  return fmt::format("its matrix products were {}, and this run's are {}", then, now);
+  return fmt::format("its matrix products were {}, and this run's are {}", in_short(then), now);
 }
 
 /// The same of options that may differ.
@@ -133,7 +137,7 @@ std::string other_arithmetic(const json& there, const learner& model, const trai
   for (const auto& [name, value] : here.items())
     if (other.contains(name) && other.at(name) != value)
       text += fmt::format("{}its {} was {}, and this run's is {}", text.empty() ? "" : "; ", name,
-                          other.at(name).get<std::string>(), value.get<std::string>());
+                          in_short(other.at(name).get<std::string>()), value.get<std::string>());
   return text;
 }
 
@@ -191,7 +195,7 @@ resumed_run run_in(const std::filesystem::path& file, learner& to, const trainer
                    });
     to.set_normalisation(statistics);
     to.set_progress(progress);
-    differences.push_back(to.set_algorithms(there.value("algorithms", std::string())));
+    differences.push_back(in_short(to.set_algorithms(there.value("algorithms", std::string())), 2000));
     std::erase(differences, "");
     return {at, fmt::format("{}", fmt::join(differences, "; "))};
   } catch (const json::exception&) {

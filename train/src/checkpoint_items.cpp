@@ -1,6 +1,7 @@
 #include "checkpoint_items.hpp"
 
 #include <penstock/checksum.hpp>
+#include <penstock/foreign_json.hpp>
 #include <penstock/io/row_reader.hpp>
 #include <penstock/train/error.hpp>
 
@@ -91,7 +92,7 @@ void check_sum(const std::filesystem::path& file, const std::string& what, const
   if (found != written)
     refuse(file, fmt::format("{} is damaged (its checksum is {}, and was {} when it was written); take another "
                              "checkpoint",
-                             what, found, written));
+                             what, found, in_short(written)));
 }
 
 json write_items(io::writer& to, learner& from) {

@@ -8,6 +8,7 @@
 #include "stage_learner.hpp"
 #include "training_source.hpp"
 
+#include <penstock/foreign_json.hpp>
 #include <penstock/train/error.hpp>
 
 #include <fmt/format.h>
@@ -203,7 +204,7 @@ std::string trainer::checked_source(const pipeline::pipeline& training) const {
     throw error(
         fmt::format("the training set is {}, and this run began with {}; go on with the same files and rows in "
                     "the same order, or start afresh",
-                    source, position_.source));
+                    source, in_short(position_.source, 2000)));
   return source;
 }
 
@@ -270,8 +271,8 @@ std::string trainer::judge_on(const pipeline::pipeline& testing) {
   if (before != position_.judged_on) position_.judged_anew = true;
   if (position_.judged.epochs == 0 || before.empty() || before == position_.judged_on) return {};
   position_.judged = {};
-  return fmt::format("the epochs before were judged on {}, and now it is {}: what they came to is forgotten", before,
-                     position_.judged_on);
+  return fmt::format("the epochs before were judged on {}, and now it is {}: what they came to is forgotten",
+                     in_short(before, 2000), position_.judged_on);
 }
 
 bool trainer::judge(const metrics& evaluated) {
