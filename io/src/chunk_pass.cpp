@@ -271,7 +271,8 @@ void chunked_reader::pass::read_by_library(const read_request& request, const no
 void chunked_reader::pass::decode(std::uint64_t number, const box& inside, std::span<const std::byte> stored,
                                   std::span<std::byte> chunk) {
   const stopwatch watch(reader_.world_.count.decode_nanoseconds);
-  reader_.filters_.decode(stored, reader_.mask_of(reader_.index_[number], inside), chunk, scratch_.workspace());
+  reader_.filters_.decode(stored, reader_.mask_of(reader_.index_[number], inside), chunk, scratch_.workspace(),
+                          reader_.world_.opening ? nullptr : reader_.world_.faults.get());
   reader_.world_.count.decoded_bytes.fetch_add(chunk.size(), std::memory_order_relaxed);
   reader_.world_.count.chunks_decoded.fetch_add(1, std::memory_order_relaxed);
 }

@@ -22,8 +22,9 @@ class nth_use final : public fault_injector {
 
   nth_use(fault_site site, fault what, std::vector<std::string> names = {})
       : site_(site), what_(what), names_(std::move(names)) {}
-  /// The n-th read that succeeds is changed.
-  explicit nth_use(damage change) : site_(fault_site::read_file), change_(std::move(change)) {}
+  /// The n-th read that succeeds is changed; or, at fault_site::decode, what the n-th decoder of `names` put out.
+  explicit nth_use(damage change, fault_site site = fault_site::read_file, std::vector<std::string> names = {})
+      : site_(site), names_(std::move(names)), change_(std::move(change)) {}
 
   void arm(std::int64_t n) { left_ = n, happened_ = false; }
   void disarm() { left_ = -1; }
@@ -34,7 +35,10 @@ class nth_use final : public fault_injector {
     return !change_ && site == site_ && counts(name) && is_due() ? what_ : fault{};
   }
   void after_read(std::string_view, std::uint64_t, std::span<std::byte> bytes) override {
-    if (change_ && is_due()) change_(bytes);
+    if (change_ && site_ == fault_site::read_file && is_due()) change_(bytes);
+  }
+  void after_decode(std::string_view filter, std::span<std::byte> bytes) override {
+    if (change_ && site_ == fault_site::decode && counts(filter) && !bytes.empty() && is_due()) change_(bytes);
   }
 
  private:

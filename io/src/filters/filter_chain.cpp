@@ -8,12 +8,20 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <thread>
 
 namespace penstock::io {
 namespace {
 
 constexpr std::size_t max_filters = 32;                            // H5Z_MAX_NFILTERS: one bit each in a chunk's mask
 constexpr std::uint64_t max_chunk_bytes = std::uint64_t{1} << 30;  // scratch memory is planned in chunks
+
+fault before_decoding(fault_injector& faults, const std::string& filter, std::size_t bytes) {
+  const fault f = faults.before(fault_site::decode, filter, 0, bytes);
+  if (f.delay.count() > 0) std::this_thread::sleep_for(f.delay);
+  if (f.error != 0) throw damage(fmt::format("its {} filter cannot be undone; copy or write the file again", filter));
+  return f;
+}
 
 }  // namespace
 
@@ -31,7 +39,10 @@ std::string why_not_decodable(const std::vector<filter>& filters, std::uint64_t 
 }
 
 filter_chain::filter_chain(const std::vector<filter>& filters, std::size_t chunk_bytes) : chunk_bytes_(chunk_bytes) {
-  for (const auto& f : filters) decoders_.push_back(make_decoder(f));
+  for (const auto& f : filters) {
+    decoders_.push_back(make_decoder(f));
+    names_.push_back(f.name);
+  }
 }
 
 workspace_sizes filter_chain::workspace(std::size_t stored) const noexcept {
@@ -49,7 +60,7 @@ workspace_sizes filter_chain::workspace(std::size_t stored) const noexcept {
 }
 
 void filter_chain::decode(std::span<const std::byte> stored, std::uint32_t mask, std::span<std::byte> chunk,
-                          decode_workspace& workspace) const {
+                          decode_workspace& workspace, fault_injector* faults) const {
   std::array<std::size_t, max_filters>
       input_bytes{};  // of each filter, when the chunk was written; right up to a compressor
   std::size_t bytes = chunk_bytes_, writing = 0;
@@ -81,7 +92,12 @@ void filter_chain::decode(std::span<const std::byte> stored, std::uint32_t mask,
         out = out.first(size);
       }
     }
+    const fault f = faults != nullptr ? before_decoding(*faults, names_[n], size) : fault{};
     current = d.decode(current, out, workspace);
+    if (faults != nullptr) {
+      faults->after_decode(names_[n], out);
+      current = current.first(std::min(current.size(), f.at_most));
+    }
   }
   if (current.size() < chunk.size())
     throw damage(fmt::format("it holds {} of {} bytes; copy or write the file again", current.size(), chunk.size()));

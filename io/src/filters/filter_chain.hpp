@@ -2,6 +2,8 @@
 
 #include "decoder.hpp"
 
+#include <penstock/fault.hpp>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -28,13 +30,15 @@ class filter_chain {
   /// What a workspace needs, where the largest stored chunk has `stored` bytes.
   workspace_sizes workspace(std::size_t stored) const noexcept;
 
-  /// Decodes one chunk into `chunk` (its full size). Bit n of `mask` set: filter n was not applied.
+  /// Decodes one chunk into `chunk` (its full size). Bit n of `mask` set: filter n was not applied. `faults` (null:
+  /// none) is asked at fault_site::decode before each filter, and shown what that put out.
   void decode(std::span<const std::byte> stored, std::uint32_t mask, std::span<std::byte> chunk,
-              decode_workspace& workspace) const;
+              decode_workspace& workspace, fault_injector* faults = nullptr) const;
 
  private:
   std::size_t chunk_bytes_ = 0;
   std::vector<std::unique_ptr<decoder>> decoders_;
+  std::vector<std::string> names_;
 };
 
 }  // namespace penstock::io

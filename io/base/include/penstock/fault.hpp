@@ -16,6 +16,7 @@ enum class fault_site {
   write_file,
   sync_file,
   rename_file,
+  decode,  ///< one filter of one chunk, undone by Penstock itself
   allocate_host,
   allocate_pinned,
   allocate_device,
@@ -24,8 +25,9 @@ enum class fault_site {
 
 /// What happens at one use of a site; the default is nothing.
 struct fault {
-  int error = 0;                                       ///< errno for files and host memory, cudaError_t for the device
-  std::size_t at_most = static_cast<std::size_t>(-1);  ///< a read or write moves no more bytes than this
+  /// errno for files and host memory, cudaError_t for the device; of a decoder, anything but 0: it reports damage.
+  int error = 0;
+  std::size_t at_most = static_cast<std::size_t>(-1);  ///< a read, write or decoder moves no more bytes than this
   std::chrono::microseconds delay{0};                  ///< the use takes this much longer
 };
 
@@ -34,12 +36,15 @@ struct fault {
 class fault_injector {
  public:
   virtual ~fault_injector() = default;
-  /// Asked before a use. `what`: the file's path, or the name of the allocation or call. `offset`: a file offset, or 0.
+  /// Asked before a use. `what`: the file's path, or the name of the allocation, call or
+  /// filter. `offset`: a file offset, or 0. `bytes`: of a decoder, those that it is to put out.
   virtual fault before(fault_site site, std::string_view what, std::uint64_t offset, std::size_t bytes) = 0;
   /// Shown the bytes of a read that succeeded; may change them.
   virtual void after_read(std::string_view path, std::uint64_t offset, std::span<std::byte> bytes) {
     (void)path, (void)offset, (void)bytes;
   }
+  /// Shown what a decoder put out into memory of its own (a checksum's puts out none); may change it.
+  virtual void after_decode(std::string_view filter, std::span<std::byte> bytes) { (void)filter, (void)bytes; }
 };
 
 using fault_seam = std::shared_ptr<fault_injector>;
