@@ -79,7 +79,7 @@ std::string run_gnuplot(const std::string& file, std::string_view script) {
 
 }  // namespace
 
-void check_plot(const char* option, const std::string& file, const std::vector<fs::path>& inputs) {
+void check_plot(const char* option, const std::string& file, const input_files& inputs) {
   if (file.empty()) return;
   const fs::path ending = fs::path(file).extension();
   if (ending != ".svg" && ending != ".png")

@@ -1,15 +1,15 @@
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <string_view>
-#include <vector>
+
+#include "input_files.hpp"
 
 namespace examples {
 
 /// Refuses a picture, named by `option`, that could not be drawn, before any work is done: its name does not end in
 /// .svg or .png, check_output() refuses it, or there is no gnuplot on PATH.
-void check_plot(const char* option, const std::string& file, const std::vector<std::filesystem::path>& inputs);
+void check_plot(const char* option, const std::string& file, const input_files& inputs);
 
 /// Draws what the gnuplot commands `script` plot into `file`, an SVG or PNG by its ending, which holds all of it or is
 /// left as it was. Throws std::runtime_error with what gnuplot said.

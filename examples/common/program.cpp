@@ -156,7 +156,7 @@ CLI::Option* add_bytes_option(CLI::App& app, const std::string& name, std::size_
       ->default_str(penstock::format_bytes(bytes));
 }
 
-void check_output(const char* option, const std::string& file, const std::vector<std::filesystem::path>& inputs) {
+void check_output(const char* option, const std::string& file, const input_files& inputs) {
   namespace fs = std::filesystem;
   if (file.empty()) return;
   const fs::path folder = fs::absolute(file).parent_path();
@@ -164,10 +164,8 @@ void check_output(const char* option, const std::string& file, const std::vector
     throw std::runtime_error(fmt::format("{} {}: there is no folder {}; make it first", option, file, folder.string()));
   if (fs::is_directory(file)) throw std::runtime_error(fmt::format("{} {}: it is a folder; name a file", option, file));
   check_folder(option, file, folder);
-  std::error_code not_there;
-  for (const auto& input : inputs)
-    if (fs::equivalent(file, input, not_there))
-      throw std::invalid_argument(fmt::format("{} {}: the data are read from it; name another file", option, file));
+  if (inputs.include(file))
+    throw std::invalid_argument(fmt::format("{} {}: the data are read from it; name another file", option, file));
 }
 
 void check_apart(const std::vector<named_file>& files) {

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "input_files.hpp"
+
 namespace examples {
 
 /// A signal ended the work before it was done.
@@ -41,7 +43,7 @@ CLI::Option* add_bytes_option(CLI::App& app, const std::string& name, std::size_
 
 /// Refuses a file for results, named by `option`, that could not be written (a file beside it is made, and removed), or
 /// that is one of `inputs`, before any work is done.
-void check_output(const char* option, const std::string& file, const std::vector<std::filesystem::path>& inputs);
+void check_output(const char* option, const std::string& file, const input_files& inputs);
 
 /// An option and the file that it names; empty: none.
 struct named_file {

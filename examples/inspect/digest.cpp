@@ -7,6 +7,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <new>
 #include <vector>
@@ -92,7 +93,7 @@ digested digest(const std::filesystem::path& file, const std::string& dataset) t
   return {fmt::format("{:08x}", crc), how.access, how.reason};
 } catch (const std::bad_alloc&) {
   throw io::error("there is not enough host memory for one of its rows",
-                  {.file = file.string(), .dataset = dataset, .rows = {}, .hdf5 = {}, .system = 0});
+                  {.file = file.string(), .dataset = dataset, .rows = {}, .hdf5 = {}, .system = ENOMEM});
 }
 
 }  // namespace examples

@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <stdexcept>
 #include <system_error>
 
@@ -35,14 +36,27 @@ void limit(__rlimit_resource_t what, rlim_t most) {
   ::setrlimit(what, &now);
 }
 
-void be_the_child(const std::array<int, 2>& errors, pid_t parent, std::uint64_t seconds) {
+/// Address space that this process has.
+std::uint64_t mapped_bytes() {
+  std::uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+void limit_memory(std::uint64_t bytes) {
+  std::uint64_t all = 0;
+  if (!__builtin_add_overflow(mapped_bytes(), bytes, &all)) limit(RLIMIT_AS, all);
+}
+
+void be_the_child(const std::array<int, 2>& errors, pid_t parent, const child_limits& limits) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // who ends the parent means both
   if (::getppid() != parent) ::_exit(EXIT_FAILURE);
   ::dup2(errors[1], STDERR_FILENO);
   ::close(errors[0]);
   ::close(errors[1]);
   limit(RLIMIT_CORE, 0);  // a crash is expected here: nobody wants its core
-  if (seconds > 0) limit(RLIMIT_CPU, seconds);
+  if (limits.seconds > 0) limit(RLIMIT_CPU, limits.seconds);
+  if (limits.memory_bytes > 0) limit_memory(limits.memory_bytes);
 }
 
 using steady = std::chrono::steady_clock;
@@ -94,20 +108,21 @@ std::string verdict_of(int signal, std::uint64_t seconds) {
         seconds);
   if (signal == SIGKILL)
     return "the process that read it was killed, as by a system whose memory is used up; it is damaged, or made to "
-           "take all of it, unless somebody did that";
+           "take all of it, unless somebody did that: --memory allows less";
   return {};
 }
 
 }  // namespace
 
-void go_on_in_child(const std::string& file, std::uint64_t seconds) {
+void go_on_in_child(const std::string& file, const child_limits& limits) {
+  const std::uint64_t seconds = limits.seconds;
   std::fflush(nullptr);  // or both would write what is buffered
   std::array<int, 2> errors{};
   if (::pipe(errors.data()) != 0) failed("a pipe to a child process cannot be made");
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) failed("a child process cannot be started");
-  if (child == 0) return be_the_child(errors, parent, seconds);
+  if (child == 0) return be_the_child(errors, parent, limits);
   ::close(errors[1]);
   bool is_late = false;
   const std::uint64_t by_the_clock = seconds < most_seconds ? clock_factor * seconds : 0;

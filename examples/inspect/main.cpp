@@ -1,5 +1,6 @@
 // Shows what an HDF5 file holds, and how Penstock would read each dataset.
 
+#include <penstock/bytes.hpp>
 #include <penstock/io/error.hpp>
 #include <penstock/io/file.hpp>
 #include <penstock/io/row_reader.hpp>
@@ -7,8 +8,11 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
@@ -24,12 +28,16 @@
 namespace {
 
 namespace io = penstock::io;
+using namespace penstock::literals;
 
 struct options {
   std::string file, dataset, json;
   bool digest = false, isolated = false;
   std::optional<std::uint64_t> seconds;
+  std::size_t memory_bytes = 4_GiB;  // of the child
 };
+
+bool lacks_memory(const io::error& e) { return e.context().system == ENOMEM; }
 
 /// One dataset for programs.
 nlohmann::json describe(const io::dataset_info& d, const options& o) {
@@ -57,6 +65,7 @@ nlohmann::json describe(const io::dataset_info& d, const options& o) {
     entry["plan"] = name_of(read.access);
     entry["reason"] = read.reason;
   } catch (const io::error& e) {
+    if (o.isolated && lacks_memory(e)) throw;
     entry["error"] = e.what();
   }
   return entry;
@@ -65,11 +74,12 @@ nlohmann::json describe(const io::dataset_info& d, const options& o) {
 void inspect(const options& o) {
   if (o.digest && o.json.empty())
     throw std::invalid_argument("--digest goes with --json FILE, where the digests are written");
-  if (o.isolated) examples::go_on_in_child(o.file, o.seconds.value_or(o.digest ? 0 : 300));
   const bool sealed = o.digest && io::check_seal(o.file);
   const io::file file(o.file);
-  examples::check_output("--json", o.json, {o.file});
   const auto datasets = o.dataset.empty() ? file.datasets() : std::vector{file.describe(o.dataset)};
+  examples::input_files inputs({o.file});
+  for (const auto& d : datasets) inputs.add({{o.file, d.path}});
+  examples::check_output("--json", o.json, inputs);
   fmt::print("{}", examples::table(datasets, o.file));
   if (o.json.empty()) return;
   std::fflush(stdout);  // digests take their time
@@ -78,6 +88,28 @@ void inspect(const options& o) {
   nlohmann::json results{{"datasets", std::move(entries)}};
   if (o.digest) results["sealed"] = sealed;
   examples::write_json(o.json, results);
+}
+
+/// In the child process, where that is asked for. What its limit of memory refuses is a sentence about the file.
+void inspect_isolated(const options& o) {
+  if (!o.isolated) return inspect(o);
+  examples::go_on_in_child(o.file, {.seconds = o.seconds.value_or(o.digest ? 0 : 300), .memory_bytes = o.memory_bytes});
+  const auto refused = [&](const std::string& what) {
+    return std::runtime_error(fmt::format(
+        "{}: it takes more than {} of memory; it is damaged, or made to take all there is, or large: --memory allows "
+        "more",
+        what, penstock::format_bytes(o.memory_bytes)));
+  };
+  try {
+    inspect(o);
+  } catch (const io::error& e) {
+    if (!lacks_memory(e) || o.memory_bytes == 0) throw;
+    const std::string& dataset = e.context().dataset;
+    throw refused(dataset.empty() ? o.file : o.file + ":" + dataset);
+  } catch (const std::bad_alloc&) {
+    if (o.memory_bytes == 0) throw;
+    throw refused(o.file);
+  }
 }
 
 }  // namespace
@@ -103,5 +135,9 @@ int main(int argc, char** argv) {
          "With --isolated: end the child after so much processor time, or ten times as long by the clock; 0: never. "
          "Default: 300, with --digest 0")
       ->needs(isolated);
-  return examples::run_program(app, argc, argv, [&] { inspect(o); });
+  examples::add_bytes_option(app, "--memory", o.memory_bytes,
+                             "With --isolated: memory that the child may take, beside what the program itself has; 0: "
+                             "any. What takes more is a message")
+      ->needs(isolated);
+  return examples::run_program(app, argc, argv, [&] { inspect_isolated(o); });
 }

@@ -88,13 +88,10 @@ libtorch_data::libtorch_data(const libtorch_options& o) {
   if (testing) largest_label(testing->y, static_cast<double>(classes - 1));
 }
 
-std::vector<std::filesystem::path> libtorch_data::files() const {
-  std::vector<std::filesystem::path> all;
-  const auto add = [&](const std::vector<io::location>& parts) {
-    for (const auto& part : parts) all.push_back(part.file);
-  };
+input_files libtorch_data::inputs() const {
+  input_files all;
   for (const labelled_rows* rows : {&training, testing ? &*testing : nullptr})
-    if (rows) add(rows->x), add(rows->y);
+    if (rows) all.add(rows->x), all.add(rows->y);
   return all;
 }
 

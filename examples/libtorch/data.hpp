@@ -1,5 +1,6 @@
 #pragma once
 
+#include "../common/input_files.hpp"
 #include "options.hpp"
 
 #include <penstock/gpu/device.hpp>
@@ -7,7 +8,6 @@
 #include <penstock/pipeline/pipeline.hpp>
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <vector>
 
@@ -29,7 +29,8 @@ struct libtorch_data {
   /// takes the program down. Throws std::invalid_argument, io::error, std::runtime_error (naming file, dataset and row
   /// of a label that is none).
   explicit libtorch_data(const libtorch_options& o);
-  std::vector<std::filesystem::path> files() const;
+  /// What the rows are read from.
+  input_files inputs() const;
 };
 
 /// Batches with "x" as float32, scaled, and "y" as int64, as torch's cross-entropy takes them; shuffled for training,

@@ -132,7 +132,7 @@ class libtorch_program {
 void train(const examples::libtorch_options& o, examples::stop_on_signal& signals) {
   const auto device = ps::gpu::device::parse(o.device);
   const examples::libtorch_data data(o);
-  examples::check_output("--json", o.json, data.files());
+  examples::check_output("--json", o.json, data.inputs());
   libtorch_program program(o, data, device);
   signals.begin();
   program.run(signals.token());

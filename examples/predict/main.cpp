@@ -7,6 +7,7 @@
 #include "prediction_file.hpp"
 
 #include <penstock/bytes.hpp>
+#include <penstock/foreign_json.hpp>
 #include <penstock/io/attribute.hpp>
 #include <penstock/pipeline/description.hpp>
 #include <penstock/pipeline/error.hpp>
@@ -123,9 +124,8 @@ void predict(const examples::predict_options& o, examples::stop_on_signal& signa
   const std::vector<ps::io::location> x = in_all_files(o, o.x);
   const std::vector<ps::io::location> x2 = o.x2.empty() ? std::vector<ps::io::location>{} : in_all_files(o, o.x2);
   for (const auto* dataset : {&x, &x2}) examples::require_numbers(*dataset, "a model takes numbers");
-  std::vector<std::filesystem::path> inputs{o.checkpoint};
-  for (const auto* dataset : {&x, &x2})
-    for (const auto& each : *dataset) inputs.push_back(each.file);
+  examples::input_files inputs({o.checkpoint});
+  for (const auto* dataset : {&x, &x2}) inputs.add(*dataset);
   examples::check_output("--output", o.output, inputs);
 
   const auto labels = ps::train::labels_of(o.checkpoint);
@@ -141,7 +141,7 @@ void predict(const examples::predict_options& o, examples::stop_on_signal& signa
   auto items = ps::train::plan(device, options);
   const auto plan = opened.plan(device, o.budget, items);
   items.add(plan.ledger);
-  fmt::print("device: {}\nmodel: {}\n\n{}\n", device.description(), ps::train::to_text(options.model),
+  fmt::print("device: {}\nmodel: {}\n\n{}\n", device.description(), ps::in_short(ps::train::to_text(options.model)),
              ps::gpu::to_text(items, o.budget));
   std::fflush(stdout);
   if (o.plan_only) return;

@@ -145,8 +145,10 @@ void check_orders(const options& o) {
 }
 
 void check_outputs(const options& o) {
-  std::vector<std::filesystem::path> inputs;
-  for (const auto& where : penstock::io::datasets(o.file, o.datasets.front())) inputs.push_back(where.file);
+  examples::input_files inputs;
+  for (const auto* some : {&o.datasets, &o.fields.others})
+    for (const std::string& dataset : *some) inputs.add(penstock::io::datasets(o.file, dataset));
+  if (!o.labels.empty()) inputs.add(penstock::io::datasets(o.file, o.labels));
   examples::check_output("--json", o.json, inputs);
   examples::check_output("--csv", o.csv, inputs);
   examples::check_output("--trace", o.trace, inputs);
@@ -280,7 +282,7 @@ void measure_all(const options& o) {
 void draw_saved(const options& o) {
   if (!o.file.empty() || !o.datasets.empty())
     throw std::invalid_argument("--from draws what was measured before: without FILE and --dataset");
-  examples::check_plot("--plot", o.plot, {o.saved.begin(), o.saved.end()});
+  examples::check_plot("--plot", o.plot, examples::input_files({o.saved.begin(), o.saved.end()}));
   examples::draw(o.plot, plot_of(examples::saved_results(o.saved)));
 }
 

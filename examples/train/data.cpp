@@ -4,6 +4,7 @@
 #include "data_checks.hpp"
 #include "values.hpp"
 
+#include <penstock/io/attribute.hpp>
 #include <penstock/io/error.hpp>
 #include <penstock/io/file.hpp>
 #include <penstock/io/row_reader.hpp>
@@ -36,10 +37,13 @@ std::vector<io::location> in_all_files(const train_options& o, const std::string
   return all;
 }
 
-/// The first of `paths` that the file holds; empty where it holds none.
+/// The first of `paths` that the file holds; empty where it holds none. Throws io::error where something is there that
+/// does not open: what is damaged is not absent.
 std::string first_there(const io::file& file, std::initializer_list<const char*> paths) {
-  for (const char* path : paths)
+  for (const char* path : paths) {
     if (file.contains(path)) return path;
+    io::read_attribute(file.path(), path, "any");  // nothing of what is absent, and no error
+  }
   return {};
 }
 
@@ -49,7 +53,11 @@ std::string or_default(const std::string& given, const io::file& file, std::init
   const std::string found = first_there(file, paths);
   if (!found.empty()) return found;
   std::string there;
-  for (const auto& dataset : file.datasets()) there += (there.empty() ? "" : ", ") + dataset.path;
+  for (const auto& dataset : file.datasets()) {
+    if (dataset.type_text == "unreadable")  // a group, perhaps, in which it lies
+      throw std::runtime_error(fmt::format("{}:{}: {}", file.path().string(), dataset.path, dataset.unreadable));
+    there += (there.empty() ? "" : ", ") + dataset.path;
+  }
   throw std::invalid_argument(fmt::format("{}: which dataset? Name it with {}; there are {}", file.path().string(),
                                           option, there.empty() ? "none" : there));
 }
@@ -221,15 +229,14 @@ training_data find_data(const train_options& o) {
   return data;
 }
 
-std::vector<std::filesystem::path> inputs_of(const training_data& data) {
-  std::vector<std::filesystem::path> files;
+input_files inputs_of(const training_data& data) {
+  input_files inputs;
   const auto add = [&](const labelled_rows& rows) {
-    for (const auto* dataset : {&rows.x, &rows.x2, &rows.y, &rows.weights, &rows.group})
-      for (const auto& part : *dataset) files.push_back(part.file);
+    for (const auto* dataset : {&rows.x, &rows.x2, &rows.y, &rows.weights, &rows.group}) inputs.add(*dataset);
   };
   add(data.training);
   if (data.testing) add(*data.testing);
-  return files;
+  return inputs;
 }
 
 pipeline::shuffled order_of(const training_data& data, const train_options& o) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "../common/input_files.hpp"
 #include "labels.hpp"
 #include "options.hpp"
 
@@ -39,8 +40,8 @@ struct training_data {
 /// with one pass over them. Throws io::error, std::invalid_argument.
 training_data find_data(const train_options& o);
 
-/// The files that the data are read from.
-std::vector<std::filesystem::path> inputs_of(const training_data& data);
+/// What the data are read from.
+input_files inputs_of(const training_data& data);
 
 /// The order of the options with a pool that suits small budgets, unless they name one: four runs of rows that are
 /// stored together, two megabytes at least. A function of the files alone, so that the order is too.

@@ -22,7 +22,7 @@ void check_replaceable(const named_file& named) {
 
 }  // namespace
 
-void check_outputs(const train_options& o, const std::vector<std::filesystem::path>& inputs) {
+void check_outputs(const train_options& o, const input_files& inputs) {
   const std::vector<named_file> files{{"--checkpoint", o.checkpoint},
                                       {o.keep_best ? "--keep-best" : "--best-checkpoint", o.best_checkpoint},
                                       {"--json", o.json},

@@ -1,14 +1,12 @@
 #pragma once
 
+#include "../common/input_files.hpp"
 #include "options.hpp"
-
-#include <filesystem>
-#include <vector>
 
 namespace examples {
 
 /// Refuses files of results that could not be written, that are one of `inputs`, or the same as another, before any
 /// work is done.
-void check_outputs(const train_options& o, const std::vector<std::filesystem::path>& inputs);
+void check_outputs(const train_options& o, const input_files& inputs);
 
 }  // namespace examples

@@ -29,18 +29,25 @@ external_file external_file_of(hid_t creation, std::size_t number) {
 
 }  // namespace
 
-void refuse_special_files(hid_t creation, std::size_t files, const std::filesystem::path& owner) {
+std::vector<std::filesystem::path> external_files(hid_t creation, std::size_t files,
+                                                  const std::filesystem::path& owner) {
   const library_guard guard;
+  std::vector<std::filesystem::path> there;
   for (std::size_t n = 0; n < files; ++n) {
     const std::filesystem::path name = external_file_of(creation, n).name;
-    for (const std::filesystem::path& folder : external_folders(owner)) {
-      std::error_code missing;
-      const auto status = std::filesystem::status(folder / name, missing);
-      if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
-        throw unreadable(
-            fmt::format("its external file {} is no regular file, which could be read at any position", name.string()));
-    }
+    std::error_code missing;
+    for (const std::filesystem::path& folder : external_folders(owner))
+      if (std::filesystem::exists(folder / name, missing)) there.push_back(folder / name);
   }
+  return there;
+}
+
+void refuse_special_files(hid_t creation, std::size_t files, const std::filesystem::path& owner) {
+  std::error_code missing;
+  for (const std::filesystem::path& file : external_files(creation, files, owner))
+    if (!std::filesystem::is_regular_file(file, missing))
+      throw unreadable(
+          fmt::format("its external file {} is no regular file, which could be read at any position", file.string()));
 }
 
 external_bytes::external_bytes(read_world& world, hid_t creation, std::size_t files) : world_(world) {

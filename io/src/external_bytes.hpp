@@ -9,6 +9,11 @@
 
 namespace penstock::io {
 
+/// What libhdf5 may open for the external files that the creation properties name: what is there of each name in each
+/// folder in which it looks.
+std::vector<std::filesystem::path> external_files(hid_t creation, std::size_t files,
+                                                  const std::filesystem::path& owner);
+
 /// Throws unreadable where one of the files that the creation properties name is there and no regular file: libhdf5
 /// would open a named pipe, and wait without end for who writes to it.
 void refuse_special_files(hid_t creation, std::size_t files, const std::filesystem::path& owner);

@@ -2,6 +2,7 @@
 
 #include "datasets_near.hpp"
 #include "describe.hpp"
+#include "files_behind.hpp"
 #include "open_hdf5.hpp"
 #include "read_driver.hpp"
 #include "source_files.hpp"
@@ -88,6 +89,13 @@ dataset_info file::describe(std::string_view path) const {
     throw error(e.what() + near,
                 {.file = impl_->path.string(), .dataset = name, .rows = {}, .hdf5 = e.hdf5, .system = e.system});
   }
+}
+
+std::vector<std::filesystem::path> file::files_behind(std::string_view path) const {
+  auto context = impl_->context();
+  context.dataset = absolute(path);
+  return with_context(context,
+                      [&] { return io::files_behind(impl_->id.native(), impl_->path, absolute(path), impl_->faults); });
 }
 
 bool file::contains(std::string_view path) const {

@@ -54,6 +54,11 @@ void note_error(int code) noexcept {
   if (is_absence(driver_error())) driver_error() = code;
 }
 
+noted_files*& file_notes() noexcept {
+  thread_local noted_files* notes = nullptr;
+  return notes;
+}
+
 noting_file& of(H5FD_t* file) { return driver_file_of<noting_file>(file); }
 
 noting_file& behind(void* handle) { return *static_cast<file_handle*>(handle)->file; }
@@ -70,6 +75,7 @@ H5FD_t* open_file(const char* name, unsigned flags, hid_t access, haddr_t) {
     return nullptr;
   }
   file->handle = {file->fd.native(), file.get()};
+  if (file_notes() != nullptr) file_notes()->names.insert(name);
   return &file.release()->library;
 }
 
@@ -157,6 +163,10 @@ void refuse_unopened_sources() {
 }
 
 std::uint64_t raw_reads_by_library() noexcept { return raw_reads().load(std::memory_order_relaxed); }
+
+noted_files::noted_files() noexcept { file_notes() = this; }
+
+noted_files::~noted_files() { file_notes() = nullptr; }
 
 noted_reads::noted_reads(hid_t file, std::size_t front_bytes) {
   checked(H5Fget_vfd_handle(file, H5P_DEFAULT, &driver_file_), "our file driver cannot be found");

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 
 namespace penstock::io {
@@ -40,6 +41,18 @@ std::string why_unread(int system, const std::string& messages);
 /// After a read that libhdf5 calls a success: throws failure where since take_driver_error() a file did not open, or
 /// was not read, for another reason than is_absence(). Of virtual datasets libhdf5 gives fill values for such sources.
 void refuse_unopened_sources();
+
+/// Notes the names of the files that are opened through the driver on this thread, whoever asks: external links lead
+/// through files of which no open object tells. At most one at a time. Needs the library guard.
+class noted_files {
+ public:
+  noted_files() noexcept;
+  ~noted_files();
+  noted_files(const noted_files&) = delete;
+  noted_files& operator=(const noted_files&) = delete;
+
+  std::set<std::string> names;
+};
 
 /// Notes where libhdf5 reads raw data of a file that was opened with read_only_access, and skips the transfer, but for
 /// the first `front_bytes`: then H5Dread_chunk is a lookup of a chunk's address, and unlike H5Dget_chunk_info of HDF5

@@ -42,6 +42,23 @@ class damaged(program_case):
         for a, b in zip(self.weights_of(one), self.weights_of(other)):
             numpy.testing.assert_array_equal(a, b)
 
+    def test_a_dataset_whose_header_is_damaged_is_not_taken_for_one_that_there_is_not(self):
+        x, label = numpy.zeros((100, 4), "f4"), numpy.arange(100, dtype="u1") % 2
+        for damaged in "/x", "/label", "/test/images", "/test/labels":
+            path = self.folder / "headers.h5"
+            train = ("/train/images", "/train/labels") if damaged.startswith("/test") else ("/x", "/label")
+            with h5py.File(path, "w", libver="latest") as file:  # headers with checksums
+                for name, values in zip((*train, "/test/images", "/test/labels"), (x, label, x, label)):
+                    file[name] = values
+                header = h5py.h5o.get_info(file[damaged].id).addr
+            with open(path, "r+b") as file:
+                file.seek(header + 12)
+                file.write(b"\xff" * 8)
+            done = self.run_program("penstock-train", path, "--epochs", 1, "--device", "host", expect=1)
+            first = done.stderr.splitlines()[0]  # libhdf5 may complain when the program ends
+            self.assertIn(f"headers.h5:{damaged}", first)
+            self.assertNotIn("Name it", first)
+
     def test_damaged_rows_teach_nothing_and_are_listed(self):
         healthy = numpy.ones(rows, "f4")
         healthy[3 * chunk : 4 * chunk] = healthy[7 * chunk : 8 * chunk] = 0

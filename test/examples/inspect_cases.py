@@ -174,6 +174,33 @@ class inspect(program_case):
         self.assert_one_line(done, "endless.h5", "not read after 1 s")
         self.run_program("penstock-inspect", "--seconds", 1, self.make_endless(), expect=2)
 
+    def test_isolated_gives_a_child_no_more_memory_than_it_may_take(self):
+        texts, same, results = self.folder / "texts.h5", self.folder / "same.h5", self.folder / "all.json"
+        large = h5py.h5t.C_S1.copy()
+        large.set_size(2**31 - 1)
+        with h5py.File(texts, "w") as file:
+            h5py.h5d.create(file.id, b"x", large, h5py.h5s.create_simple((4,)))
+            file["small"] = numpy.arange(10)
+        # Eight rows of 512 MiB, each another view of one that is not stored.
+        array = h5py.h5t.array_create(h5py.h5t.IEEE_F32LE, (2**27,))
+        with h5py.File(same, "w", libver="latest") as file:
+            h5py.h5d.create(file.id, b"s", array, h5py.h5s.create_simple((1,)))
+            creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            for row in range(8):
+                space = h5py.h5s.create_simple((8,))
+                space.select_hyperslab((row,), (1,))
+                creation.set_virtual(space, b".", b"/s", h5py.h5s.create_simple((1,)))
+            h5py.h5d.create(file.id, b"v", array, h5py.h5s.create_simple((8,)), creation)
+        digest = "--isolated", "--digest", "--json", results
+        for path in texts, same:
+            done = self.run_program("penstock-inspect", *digest, "--memory", "256MiB", path, expect=1)
+            self.assert_one_line(done, path.name, "it takes more than 256 MiB of memory", "--memory allows more")
+            self.assertFalse(results.exists())
+        # What needs little has it, also beside what the program takes for itself.
+        self.run_program("penstock-inspect", *digest, "--memory", "256MiB", texts, "/small")
+        self.assertEqual(len(json.loads(results.read_text())["datasets"]), 1)
+        self.run_program("penstock-inspect", "--memory", "1GiB", texts, expect=2)
+
     def test_isolated_ends_a_child_that_waits_without_end(self):
         outside, path = self.folder / "outside.bin", self.folder / "waits.h5"
         outside.write_bytes(bytes(32000))

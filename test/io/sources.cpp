@@ -16,6 +16,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
+#include <string>
 
 namespace io = penstock::io;
 namespace fs = std::filesystem;
@@ -119,6 +121,26 @@ BOOST_AUTO_TEST_CASE(virtual_datasets_that_lead_in_a_circle_are_refused) {
     BOOST_TEST(info.unreadable.find("lead back to it") != std::string::npos, info.path);
     for (const bool allow : {false, true}) BOOST_CHECK_THROW(open("circle.h5", info.path, allow), io::error);
   }
+}
+
+BOOST_AUTO_TEST_CASE(the_files_behind_a_dataset_are_those_that_links_and_sources_lead_to) {
+  const auto names_behind = [](const char* file, const char* dataset) {
+    std::set<std::string> names;
+    for (const fs::path& each : io::file(made_folder() / file).files_behind(dataset)) {
+      BOOST_TEST(fs::exists(each), each.string());
+      names.insert(each.filename().string());
+    }
+    return names;
+  };
+  std::set<std::string> all{"linked.h5"};
+  for (int n = 0; n < 16; ++n) all.insert("linked" + std::to_string(n) + ".h5");
+  for (const char* const dataset : {"/soft", "/outside", "/outside_soft", "/columns", "/narrowed"})
+    BOOST_TEST((names_behind("linked.h5", dataset) == all), dataset);
+  BOOST_TEST((names_behind("linked0.h5", "/group/x") == std::set<std::string>{"linked0.h5"}));
+  BOOST_TEST((names_behind("linked0.h5", "/outside") == std::set<std::string>{"linked0.h5", "linked1.h5"}));
+  BOOST_TEST((names_behind("linked0.h5", "/nowhere") == std::set<std::string>{"linked0.h5"}));
+  for (const auto& info : io::file(made_folder() / "circle.h5").datasets())
+    BOOST_TEST(names_behind("circle.h5", info.path.c_str()).contains("circle.h5"));
 }
 
 BOOST_AUTO_TEST_CASE(one_source_that_libhdf5_must_read_leaves_the_others_direct) {

@@ -24,6 +24,11 @@ class file {
   std::vector<dataset_info> datasets() const;
   /// The dataset at `path`; throws io::error that names near matches.
   dataset_info describe(std::string_view path) const;
+  /// The files that the values of the dataset at `path` come from: this one, those that external links on the way to it
+  /// lead through, external raw files, and those of the sources of virtual datasets, and of theirs. Those that are not
+  /// there, and what a damaged header hides, are left out. Named as they open from the working directory; sorted.
+  /// Throws io::error where the system does not let them be looked at (EIO, EMFILE).
+  std::vector<std::filesystem::path> files_behind(std::string_view path) const;
   bool contains(std::string_view path) const;  ///< throws io::error where the file cannot be read
 
  private:

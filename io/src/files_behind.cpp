@@ -1,0 +1,83 @@
+#include "files_behind.hpp"
+
+#include "describe.hpp"
+#include "external_bytes.hpp"
+#include "read_driver.hpp"
+#include "source_files.hpp"
+#include "virtual_mapping.hpp"
+
+#include <set>
+#include <utility>
+
+namespace penstock::io {
+namespace {
+
+constexpr std::size_t deepest = 32;  // virtual datasets that are made of virtual ones: deeper, reading refuses
+
+class survey {
+ public:
+  explicit survey(const fault_seam& faults) : faults_(faults) {}
+
+  /// False where there is no such dataset that opens.
+  bool visit(hid_t file, const std::string& path, const std::string& name, std::size_t depth) {
+    if (depth > deepest || !done_.insert({path, name}).second) return true;
+    try {
+      const open_dataset opened(file, name);
+      const hid_t dataset = opened.id.native();
+      const property_id creation(checked(H5Dget_create_plist(dataset), "its properties cannot be read"));
+      const auto owner = file_name_of(dataset);  // a link may have led to another
+      if (const int files = H5Pget_external_count(creation.native()); files > 0)
+        for (const auto& each : external_files(creation.native(), static_cast<std::size_t>(files), owner))
+          raw.insert(each.native());
+      if (H5Pget_layout(creation.native()) == H5D_VIRTUAL) visit_sources(dataset, creation.native(), owner, depth);
+      return true;
+    } catch (const failure& e) {
+      if (!is_absence(e.system)) throw;
+      return false;
+    }
+  }
+
+  std::set<std::string> raw;  ///< external files
+
+ private:
+  void visit_sources(hid_t dataset, hid_t creation, const std::filesystem::path& owner, std::size_t depth) {
+    const file_id own(checked(H5Iget_file_id(dataset), "its file cannot be found"));
+    source_finder files(owner, faults_);
+    for (const auto& written : written_sources(creation)) {
+      std::uint64_t number = 0;
+      while (visit_source(written.at(number), files, {owner, {}, own.native()}, depth) && written.is_numbered())
+        ++number;
+    }
+  }
+
+  bool visit_source(const source_name& name, source_finder& files, const source_finder::source& own,
+                    std::size_t depth) {
+    try {
+      const auto found = name.file == "." ? own : files.find(name.file);
+      return found && visit(found->file, found->path.native(), name.dataset, depth + 1);
+    } catch (const failure& e) {  // it is none that is read: the others may be
+      if (!is_absence(e.system)) throw;
+      return false;
+    }
+  }
+
+  fault_seam faults_;
+  std::set<std::pair<std::string, std::string>> done_;
+};
+
+}  // namespace
+
+std::vector<std::filesystem::path> files_behind(hid_t file, const std::filesystem::path& path, const std::string& name,
+                                                const fault_seam& faults) {
+  const library_guard guard;
+  noted_files opened;
+  survey all(faults);
+  all.visit(file, path.native(), name, 0);
+  H5Eclear2(H5E_DEFAULT);
+  std::set<std::string> names = std::move(opened.names);
+  names.merge(all.raw);
+  names.insert(path.native());
+  return {names.begin(), names.end()};
+}
+
+}  // namespace penstock::io

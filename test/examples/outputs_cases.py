@@ -1,0 +1,116 @@
+"""Files of results that are files of the data, too, by whatever way these lead there: every program refuses them, and they stay."""
+
+import os
+
+import h5py
+import numpy
+
+from program_case import program_case
+
+ROWS, COLUMNS = 200, 8
+
+
+class outputs(program_case):
+    def setUp(self):
+        super().setUp()
+        self.model = self.folder / "model.h5"
+        self.host = ["--device", "host", "--threads", 1]
+        data = self.make_rows(rows=ROWS, columns=COLUMNS)
+        self.run_program("penstock-train", data, "--epochs", 1, *self.host, "--checkpoint", self.model)
+        with h5py.File(data) as file:
+            self.values = {name: file[name][:] for name in ("x", "label")}
+
+    def path(self, name):
+        return self.folder / name
+
+    def virtual(self, file, source):
+        with h5py.File(self.path(file), "w", libver="latest") as to:
+            for name, values in self.values.items():
+                layout = h5py.VirtualLayout(values.shape, values.dtype)
+                layout[:] = h5py.VirtualSource(source, name, values.shape)
+                to.create_virtual_dataset(name, layout)
+        return self.path(file)
+
+    def linked(self, file, target):
+        with h5py.File(self.path(file), "w") as to:
+            for name in self.values:
+                to[name] = h5py.ExternalLink(target, name)
+        return self.path(file)
+
+    def ways(self):
+        """Files of data, and for each a file from which its values come."""
+        with h5py.File(self.path("src.h5"), "w") as to:
+            for name, values in self.values.items():
+                to[name] = values
+        raw = self.path("raw.bin")
+        self.values["x"].tofile(raw)
+        with h5py.File(self.path("external.h5"), "w") as to:
+            to.create_dataset("x", (ROWS, COLUMNS), "f4", external=[(str(raw), 0, h5py.h5f.UNLIMITED)])
+            to["label"] = self.values["label"]
+        source = self.path("src.h5")
+        yield source, source
+        yield self.virtual("virtual.h5", "src.h5"), source
+        yield self.virtual("above.h5", "virtual.h5"), source
+        yield self.path("above.h5"), self.path("virtual.h5")
+        yield self.linked("linked.h5", "src.h5"), source
+        yield self.linked("chain.h5", "linked.h5"), source
+        yield self.path("chain.h5"), self.path("linked.h5")
+        yield self.virtual("of_linked.h5", "linked.h5"), source
+        yield self.path("of_linked.h5"), self.path("linked.h5")
+        yield self.virtual("of_external.h5", "external.h5"), raw
+        yield self.path("external.h5"), raw
+
+    def check(self, commands):
+        """`commands(data)`: command lines that lack the last word, the file for results, and its ending."""
+        for data, victim in self.ways():
+            before = victim.read_bytes()
+            for ending, command in commands(data):
+                name = victim.with_name(victim.name + ending) if ending else victim
+                if ending:
+                    os.link(victim, name)  # the same file by another name
+                with self.subTest(data=data.name, file=name.name, option=command[-1]):
+                    self.assert_one_line(self.run_program(*command, name, expect=2), name.name, "the data are read from it")
+                    self.assertEqual(victim.read_bytes(), before)
+                    self.assertTrue(victim.samefile(name))
+                if ending:
+                    name.unlink()
+
+    def test_predictions(self):
+        self.check(lambda data: [("", ["penstock-predict", self.model, data, *self.host, "-o"])])
+
+    def test_training(self):
+        def commands(data):
+            train = ["penstock-train", data, "--epochs", 1, *self.host]
+            for option, ending in ("--json", ""), ("--log", ".jsonl"), ("--log", ".csv"), ("--plot", ".svg"), ("--trace", ""), ("--checkpoint", ""):  # fmt: skip
+                yield ending, [*train, option]
+
+        self.check(commands)
+
+    def test_measurements(self):
+        def commands(data):
+            measure = ["penstock-throughput", data, "--dataset", "/x", "--device", "host", "--epochs", 1, "--repeat", 1]
+            for option, ending in ("--json", ""), ("--csv", ""), ("--plot", ".svg"), ("--trace", ""):
+                yield ending, [*measure, option]
+
+        self.check(commands)
+        with h5py.File(self.path("two.h5"), "w") as to:
+            to["x"], to["other"] = self.values["x"], h5py.ExternalLink("src.h5", "x")
+        for other in ("--dataset", "/other"), ("--with", "/other"):
+            command = ["penstock-throughput", self.path("two.h5"), "--dataset", "/x", *other, "--device", "host", "--epochs", 1]
+            done = self.run_program(*command, "--json", self.path("src.h5"), expect=2)
+            self.assert_one_line(done, "src.h5", "the data are read from it")
+
+    def test_descriptions(self):
+        self.check(lambda data: [("", ["penstock-inspect", data, "/x", "--json"])])
+        done = self.run_program("penstock-inspect", self.path("above.h5"), "--json", self.path("src.h5"), expect=2)
+        self.assert_one_line(done, "src.h5", "the data are read from it")
+
+    def test_other_files_are_replaced(self):
+        data, other = self.virtual("virtual.h5", "src.h5"), self.path("other.h5")
+        for _ in self.ways():
+            pass
+        other.write_bytes(self.path("src.h5").read_bytes())
+        self.run_program("penstock-predict", self.model, data, *self.host, "-o", other)
+        with h5py.File(other) as file:
+            self.assertEqual(file["prediction"].shape[0], ROWS)
+            self.assertTrue(numpy.isfinite(file["prediction"][:]).all())
