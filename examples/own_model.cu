@@ -1,5 +1,6 @@
 // A model of your own in Penstock's training loop, within its budget and with its checkpoints: linear regression with
-// kernels of its own, on CUDA or on the host. own_model FILE.h5 /x /y EPOCHS [DEVICE [CHECKPOINT.h5]]
+// kernels of its own, on CUDA or on the host. Ctrl-C and SIGTERM end it with a checkpoint, from which it goes on.
+// own_model FILE.h5 /x /y EPOCHS [DEVICE [CHECKPOINT.h5]]
 
 #include <penstock/gpu/permutation.hpp>  // PENSTOCK_HOST_DEVICE
 #include <penstock/pipeline/description.hpp>
@@ -13,6 +14,8 @@
 #include <iostream>
 #include <stdexcept>
 #include <string>
+
+#include "common/signals.hpp"  // the first signal is a stop request, and a second one ends the program
 
 namespace ps = penstock;
 using namespace ps::literals;
@@ -132,6 +135,7 @@ std::size_t inputs_of(const ps::pipeline::opened& rows, const std::string& file,
 int main(int argc, char** argv) try {
   if (argc < 5) return std::cerr << "usage: own_model FILE.h5 /x /y EPOCHS [DEVICE [CHECKPOINT.h5]]\n", 2;
   const std::uint64_t epochs = epochs_of(argv[4]);
+  examples::stop_on_signal signals("own_model: stopped before the first step; there is nothing to keep");
   auto source = ps::pipeline::source{}
                     .field("x", ps::io::datasets(argv[1], argv[2]), {.as = ps::type::float32})
                     .field("y", ps::io::datasets(argv[1], argv[3]), {.as = ps::type::float32});
@@ -146,11 +150,16 @@ int main(int argc, char** argv) try {
   const ps::train::stage_options stage{.optimizer = ps::train::sgd{.learning_rate = 0.1}, .rows = batch_rows};
   ps::train::trainer trainer(stream, {.stage = stage}, run.memory, functions);
   if (argc > 6 && std::filesystem::exists(argv[6])) trainer.resume(argv[6]);
-  while (trainer.position().epoch < epochs) {
-    const auto done = trainer.train_epoch(run.training);
-    std::cout << "epoch " << done.epoch + 1 << ": loss " << done.training.loss() << '\n';
+  signals.begin();
+  while (trainer.position().epoch < epochs && signals.signal() == 0) {
+    const auto done = trainer.train_epoch(run.training, signals.token());
+    if (done.complete) std::cout << "epoch " << done.epoch + 1 << ": loss " << done.training.loss() << '\n';
     if (argc > 6) trainer.save(argv[6]);
   }
+  if (signals.signal() == 0) return 0;
+  const auto& at = trainer.position();
+  std::cout << "stopped at epoch " << at.epoch + 1 << ", batch " << at.next_batch << '\n';
+  return 128 + signals.signal();
 } catch (const std::exception& e) {
   return std::cerr << "own_model: " << e.what() << '\n', 1;
 }

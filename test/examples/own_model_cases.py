@@ -1,5 +1,10 @@
 """The short program with a model of its own."""
 
+import json
+import re
+import signal
+import subprocess
+
 import h5py
 import numpy
 
@@ -36,6 +41,28 @@ class own_model(program_case):
 
     def test_own_model_finds_the_weights_on_the_best_device(self):
         self.check_fit("auto")
+
+    def check_signal(self, number):
+        path, stopped, whole = self.make_values(), self.folder / "stopped.h5", self.folder / "whole.h5"
+        running = self.start_program("own_model", path, "/x", "/y", 1000000, "host", stopped, stdout=subprocess.PIPE)
+        while not stopped.exists():
+            self.assertIsNone(running.poll())
+        running.send_signal(number)
+        shown, errors = running.communicate(timeout=100)
+        self.assertEqual((running.returncode, errors), (128 + number, ""), shown)
+        epoch, batch = map(int, re.search(r"stopped at epoch (\d+), batch (\d+)\n$", shown).groups())
+        with h5py.File(stopped) as file:
+            there = json.loads(file.attrs["penstock"])
+        self.assertEqual((there["epoch"] + 1, there["next_row"]), (epoch, batch * 256))
+        for checkpoint in stopped, whole:
+            self.run_program("own_model", path, "/x", "/y", epoch + 1, "host", checkpoint)
+        self.assertTrue((self.weights_of(stopped) == self.weights_of(whole)).all())
+
+    def test_own_model_ends_at_ctrl_c_with_a_checkpoint(self):
+        self.check_signal(signal.SIGINT)
+
+    def test_own_model_ends_at_sigterm_with_a_checkpoint(self):
+        self.check_signal(signal.SIGTERM)
 
     def test_own_model_says_what_it_needs(self):
         self.assertIn("usage", self.run_program("own_model", expect=2).stderr)

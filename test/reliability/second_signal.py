@@ -15,6 +15,7 @@ import termios
 import time
 
 import h5py
+import numpy
 
 PROMPT = 1.0  # seconds: what is promised
 HANGS = 60
@@ -140,12 +141,23 @@ def main(programs):
         def is_there(pattern):
             return lambda: list(folder.glob(pattern))
 
+        lines = folder / "lines.h5"
+        with h5py.File(lines, "w") as file:
+            file["x"] = numpy.ones((512, 4), "f4")
+            file["y"] = numpy.ones(512, "f4")
+            file["label"] = numpy.arange(512, dtype="i4") % 2
+        torch = [programs / "penstock-libtorch", lines, "--x", "/x", "--y", "/label", "--device", "host", "--epochs", "100000"]
         print("| program | signals | seconds to the end |\n|---|---|---|")
         for what, command, descriptor, begun in (
+            ("own_model", [programs / "own_model", lines, "/x", "/y", 100000, "host", state], OUT, state.exists),
+            ("penstock-libtorch", torch, OUT, lambda: True),
             ("penstock-train", [*train, "100000", "--checkpoint", state], OUT, state.exists),
             ("penstock-predict", [programs / "penstock-predict", model, endless, "-o", out, *HOST], ERR, is_there("out.h5.partial-*")),
             ("penstock-make-dataset", [programs / "penstock-make-dataset", "rows", folder / "new.h5", "--rows", 1 << 40, "--filter", "gzip:1"], ERR, is_there("new.h5.partial-*")),
         ):  # fmt: skip
+            if not pathlib.Path(command[0]).exists():
+                print(f"| {what} | it is not built | |")
+                continue
             for at_once in True, False:
                 took = twice(command, descriptor, begun, at_once)
                 print(f"| {what} | two, {'one after the other' if at_once else 'the second when it waits'} | {took:.3f} |")
