@@ -15,7 +15,10 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <set>
+#include <string>
 
 namespace fs = std::filesystem;
 namespace gpu = penstock::gpu;
@@ -101,27 +104,70 @@ void fill_with_garbage(std::span<std::byte> bytes) {
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 37 + 11);
 }
 
-/// One epoch that may leave rows out: each is right, or masked, zero and in the report.
-std::string epoch_with_mask(pp::pipeline& from) {
-  std::uint64_t rows = 0, masked = 0;
+/// The rows that a report lists of each field.
+std::map<std::string, std::set<std::uint64_t>> listed_rows(const pp::pipeline_report& report) {
+  std::map<std::string, std::set<std::uint64_t>> rows;
+  for (const pp::damaged_rows& part : report.damaged)
+    for (std::uint64_t n = 0; n < part.count; ++n) rows[part.field].insert(part.first + n);
+  return rows;
+}
+
+/// What an epoch that may leave rows out gave.
+struct masked_epoch {
+  std::uint64_t rows = 0;
+  std::set<std::uint64_t> masked{};
+  std::map<std::string, std::set<std::uint64_t>>
+      zeros{};        ///< rows of each field that are zeros where stored ones differ
+  bool right = true;  ///< every other value is what is stored
+  bool padding_masked = true;
+};
+
+masked_epoch read_with_mask(pp::pipeline& from) {
+  masked_epoch all;
   for (const pp::batch& batch : from.epochs(0, 1)) {
-    const auto wide = fetch<float>(batch, "wide"), image = fetch<float>(batch, "image");
     const auto intact = fetch<float>(batch, "intact");
     const auto ids = batch.row_ids();
-    for (std::size_t n = 0; n < ids.size(); ++n, ++rows) {
-      if (intact[n] == 0) {
-        ++masked;
-        continue;
+    const auto compare = [&](const char* field, std::size_t columns, float zero, const auto& stored) {
+      const auto values = fetch<float>(batch, field);
+      for (std::size_t n = 0; n < ids.size(); ++n) {
+        const auto is = [&](const auto& value) {
+          for (std::size_t i = 0; i < columns; ++i)
+            if (values[n * columns + i] != value(i)) return false;
+          return true;
+        };
+        if (is([&](std::size_t i) { return stored(ids[n], i); })) continue;
+        if (is([&](std::size_t) { return zero; }))
+          all.zeros[field].insert(ids[n]);
+        else
+          all.right = false;
       }
-      for (std::size_t i = 0; i < 33; ++i)
-        if (wide[n * 33 + i] != static_cast<float>(ids[n] * 33 + i)) return "a wrong row, unnoticed";
-      for (std::size_t i = 0; i < 12; ++i)
-        if (image[n * 12 + i] != 2 * static_cast<float>((ids[n] * 12 + i) % 251) + 1) return "a wrong row, unnoticed";
-    }
+    };
+    compare("wide", 33, 0, [](std::uint64_t row, std::size_t i) { return static_cast<float>(row * 33 + i); });
+    compare("image", 12, 1 /* after scale and shift */,
+            [](std::uint64_t row, std::size_t i) { return 2 * static_cast<float>((row * 12 + i) % 251) + 1; });
+    for (std::size_t n = 0; n < ids.size(); ++n)
+      if (intact[n] == 0) all.masked.insert(ids[n]);
+    for (std::size_t n = ids.size(); n < intact.size(); ++n) all.padding_masked = all.padding_masked && intact[n] == 0;
+    all.rows += ids.size();
   }
-  if (rows != file_rows) return "rows are missing";
-  if (masked > from.report().damaged_row_count) return "rows are masked and not listed";
-  return masked > 0 ? "rows masked and listed" : "right rows";
+  return all;
+}
+
+/// One epoch that may leave rows out: each value is what is stored, or its row is masked, the damaged field zero, and
+/// in the report; and no row is masked or in the report but these.
+std::string epoch_with_mask(pp::pipeline& from) {
+  const masked_epoch all = read_with_mask(from);
+  const auto report = from.report();
+  const auto listed = listed_rows(report);
+  std::set<std::uint64_t> listed_of_any;
+  for (const auto& [field, rows] : listed) listed_of_any.insert(rows.begin(), rows.end());
+  if (all.rows != file_rows) return "rows are missing";
+  if (!all.right) return "a wrong row, unnoticed";
+  if (!all.padding_masked) return "padding that is not masked";
+  if (all.zeros != listed) return "other zeros than the report lists";
+  if (all.masked != listed_of_any) return "other rows are masked than the report lists";
+  if (report.damaged_row_count != all.masked.size()) return "another number of rows than is masked";
+  return all.masked.empty() ? "right rows" : "rows masked and listed";
 }
 
 /// The n-th read of a compressed chunk gives other bytes. The same pipeline goes on afterwards, where it was built.

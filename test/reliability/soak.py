@@ -1,5 +1,5 @@
-"""Disturbs penstock-train and penstock-predict at random for a while: SIGKILL, SIGINT, SIGTERM, a data file whose headers are
-damaged or which is cut, bits flipped within its stored chunks, a checkpoint cut or flipped (the one before is put back, as a user
+"""Disturbs penstock-train and penstock-predict at random for a while: SIGKILL, SIGINT, SIGTERM, a data file that is overwritten
+anywhere, in headers, indices or values, or cut, bits flipped within its stored chunks, a checkpoint cut or flipped (the one before is put back, as a user
 would), no space for files. Whatever happens, the program ends in time, with one line where it fails, and each run ends with the
 bits of the undisturbed one; where damaged chunks may be left out, with those of a run in which their rows weigh nothing:
 soak.py FOLDER_OF_PROGRAMS [SECONDS [SEED]]"""
@@ -22,9 +22,13 @@ import h5py
 import numpy
 
 from predicting import predicting
+from signals import allowed, send
 from training import CHUNK, state_of, training
 
 PROMPT = 120  # seconds; much longer than anything here takes, on a busy machine and disk too
+NOTHING = "stopped before the first step; there is nothing to keep\n"
+THEIRS = re.compile(r"HDF5: infinite loop closing library\n +.*\n")  # libhdf5's own, after damaged headers
+HEADERS = rb"\x89HDF|OHDR|OCHK|FAHD|FADB|FSHD|TREE|SNOD|HEAP|FRHP|BTHD"  # what libhdf5 marks them with
 
 
 class soak:
@@ -36,19 +40,38 @@ class soak:
     def end(self, running, expected):
         shown, errors = running.communicate(timeout=PROMPT)
         assert running.returncode in expected, f"exit code {running.returncode}: {errors}"
+        errors = THEIRS.sub("", errors)
         if running.returncode == 1:
             assert errors.count("\n") == 1, f"not one line: {errors}"
+        self.said = shown + errors
         return running.returncode
 
-    def signalled(self, number):
-        running = self.run.start(self.checkpoint)
+    def disturbed(self, running, seconds, number):
+        """Sends the signal at a random moment, if the program is not done by then. It ends in time, with the code that it must have."""
         try:
-            running.communicate(timeout=self.chance.uniform(0, self.seconds / 3))
+            running.communicate(timeout=self.chance.uniform(0, seconds))
         except subprocess.TimeoutExpired:
-            running.send_signal(number)
-            self.end(running, (-number, 128 + number, 0))  # 0: it was done by then
-        else:
-            self.end(running, (0,))
+            limit, wanted = allowed(), send(running, number)
+            sent = time.monotonic()
+            code = self.end(running, (wanted, 0))  # 0: it was done by then
+            took = time.monotonic() - sent
+            assert took < limit, f"{took:.2f} s from the signal to the end; {limit:.2f} s are allowed"
+            return code
+        return self.end(running, (0,))
+
+    def signalled(self, number):
+        existed = self.checkpoint.exists()
+        if self.disturbed(self.run.start(self.checkpoint), self.seconds / 3, number) != 128 + number:
+            return
+        if NOTHING in self.said:
+            assert self.checkpoint.exists() == existed
+            return
+        at = re.search(r"^stopped at epoch (\d+), batch (\d+); go on with", self.said, re.M)
+        assert at, f"it does not say where it stopped: {self.said}"
+        with h5py.File(self.checkpoint) as file:
+            there = json.loads(file.attrs["penstock"])
+        place = there["epoch"] + 1, there["next_row"] / there["identity"]["rows of a step"]
+        assert place == (int(at[1]), int(at[2])), f"the checkpoint stands at {place}: {at[0]}"
 
     def killed(self):
         self.signalled(signal.SIGKILL)
@@ -59,24 +82,36 @@ class soak:
     def terminated(self):
         self.signalled(signal.SIGTERM)
 
+    def damage(self, copy):
+        """Cuts the file, or overwrites up to 64 bytes of it: anywhere, or within a header or an index."""
+        stored = copy.read_bytes()
+        if self.chance.random() < 0.3:
+            os.truncate(copy, self.chance.randrange(len(stored)))
+            return
+        places = [found.start() for found in re.finditer(HEADERS, stored)]
+        at = self.chance.randrange(len(stored))
+        if self.chance.random() < 0.5:
+            at = min(self.chance.choice(places) + self.chance.randrange(128), len(stored) - 1)
+        with open(copy, "r+b") as file:
+            file.seek(at)
+            file.write(self.chance.randbytes(min(self.chance.randint(1, 64), len(stored) - at)))
+
     def damaged_data(self):
-        """Another file of that name, with a piece overwritten or cut off: refused, or read where the damage does not matter."""
+        """Another file of that name, which was cut or partly overwritten. All that is stored has a checksum: it is an error that names the
+        file, and the run goes on from its checkpoint, with the whole file; or the damage is in bytes that nothing is made of, or in rows
+        that were read before, and the run has the right bits."""
         folder = self.run.folder / "damaged"
         folder.mkdir()
         copy = folder / self.run.data.name
         shutil.copy(self.run.data, copy)
-        size = copy.stat().st_size
-        if self.chance.random() < 0.5:
-            os.truncate(copy, self.chance.randrange(size))
-        else:
-            with open(copy, "r+b") as file:
-                file.seek(self.chance.randrange(64))
-                file.write(self.chance.randbytes(64))
-        before = self.checkpoint.read_bytes() if self.checkpoint.exists() else None
+        self.damage(copy)
         code = self.end(self.run.start(self.checkpoint, copy), (0, 1))
         shutil.rmtree(folder)
-        if code == 0:  # what it learned from damaged data is no part of this run
-            self.checkpoint.unlink() if before is None else self.checkpoint.write_bytes(before)
+        if code == 1:
+            assert str(copy) in self.said, self.said
+            return
+        assert state_of(self.checkpoint) == self.expected, "damaged data were not told, and other bits came out"
+        self.counts["damaged data that no row was made of any more"] += 1
 
     def with_flipped_bits(self, folder):
         """A copy of the data in which a few bits are flipped within one to three stored chunks; their dataset and rows."""
@@ -141,12 +176,7 @@ class soak:
     def predictions(self):
         """Predictions that are killed, stopped or left alone: those before, or the new ones, whole."""
         kind, number = self.predicted.next_kind(), self.chance.choice((signal.SIGKILL, signal.SIGINT, signal.SIGTERM))
-        running = self.predicted.start(kind)
-        try:
-            running.communicate(timeout=self.chance.uniform(0, self.seconds / 6))
-        except subprocess.TimeoutExpired:
-            running.send_signal(number)
-        code = self.end(running, (-number, 128 + number, 0))
+        code = self.disturbed(self.predicted.start(kind), self.seconds / 6, number)
         if code >= 0:
             left = self.predicted.partials()
             assert not left, f"exit code {code}, and it left {left}"
@@ -162,10 +192,10 @@ class soak:
         else:
             bad[self.chance.randrange(len(bad))] ^= 1 << self.chance.randrange(8)
         self.checkpoint.write_bytes(bad)
-        code = self.end(self.run.start(self.checkpoint), (0, 1))
-        if code == 1:
-            assert self.checkpoint.read_bytes() == bad, "a refused checkpoint was changed"
-            self.checkpoint.write_bytes(good)
+        self.end(self.run.start(self.checkpoint), (1,))
+        assert str(self.checkpoint) in self.said, self.said
+        assert self.checkpoint.read_bytes() == bad, "a refused checkpoint was changed"
+        self.checkpoint.write_bytes(good)
 
     def full_disk(self):
         """No file may grow beyond a few bytes: the checkpoint cannot be written, and the one before stays."""

@@ -21,10 +21,11 @@ class training:
         )  # fmt: skip
 
     def store(self):
-        """Stores the data anew, in chunks of CHUNK rows whose damage is told: gzip ends in a checksum, and fletcher32 is one."""
+        """Stores the data anew, in chunks of CHUNK rows whose damage is told: gzip ends in a checksum, and fletcher32 is one. So is that of headers
+        and indices, as libhdf5 writes them since 1.8 where it may."""
         with h5py.File(self.data) as file:
             x, label = file["x"][:], file["label"][:]
-        with h5py.File(self.data, "w") as file:
+        with h5py.File(self.data, "w", libver="latest") as file:
             file.create_dataset("x", data=x, chunks=(CHUNK, x.shape[1]), compression="gzip", compression_opts=1)
             file.create_dataset("label", data=label, chunks=(CHUNK,), fletcher32=True)
 
