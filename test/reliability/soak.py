@@ -160,8 +160,9 @@ class soak:
         shown, errors = running.communicate(timeout=PROMPT)
         assert running.returncode == 0, errors
         assert json.loads(results.read_text())["damaged_rows"] == sum(map(len, damaged)), shown
-        for rows in damaged:
-            assert str(copy) in shown and f"{rows[0]}" in shown, f"{rows} is not listed: {shown}"
+        listed = re.findall(rf"^ *{dataset}: rows (\d+)-(\d+), {re.escape(str(copy))}:/{dataset} from row ", shown, re.M)  # neighbours joined
+        listed = sorted(row for first, last in listed for row in range(int(first), int(last) + 1))
+        assert listed == [row for rows in damaged for row in rows], f"{damaged}, and no others, are to be listed: {shown}"
         shutil.copy(self.run.data, copy)
         with h5py.File(copy, "a") as file:
             weights = numpy.ones(file[dataset].shape[0], "f4")
