@@ -232,9 +232,12 @@ BOOST_DATA_TEST_CASE(rows_whose_texts_are_damaged_are_masked_and_listed_one_by_o
                              : stops.epochs(0, 1)) BOOST_TEST(batch.valid_rows() > 0u),
                         pp::error, [&](const pp::error& e) {
                           const std::string what = e.what();
-                          return what.find(file.path().string() + ":/text rows 70 to 71: a text of") !=
-                                     std::string::npos &&
-                                 what.starts_with("read failed");
+                          // Of the two damaged blocks, which is read first is not said.
+                          const auto names = [&](const char* rows) {
+                            return what.find(file.path().string() + ":/text " + rows + ": a text of") !=
+                                   std::string::npos;
+                          };
+                          return (names("rows 70 to 71") || names("row 200")) && what.starts_with("read failed");
                         });
 }
 
