@@ -48,7 +48,7 @@ std::uint64_t global_heap::check_header(std::uint64_t address, collection& c) {
   constexpr std::size_t before_size = 8;  // signature, version, three bytes reserved
   const auto refuse = [&](std::string_view what) {
     c.why = fmt::format("a text lies in the global heap at address {}, {}: {}", address, what, advice);
-    return 0;
+    return std::uint64_t{0};
   };
   const std::size_t header = before_size + format_.length_bytes;
   if (__builtin_add_overflow(format_.base, address, &c.start) || c.start > file_bytes_ ||
