@@ -36,13 +36,14 @@ std::function<void()> batch_lease::told_apart(std::function<void()> of_user) {
 
 batch batch_lease::next() {
   const std::size_t batch_rows = on_->parts->batch.rows;
-  if (next_ == run_->plan.batches()) return {};
+  const std::uint64_t ticket = lent_.lent();
+  if (ticket == run_->plan.batches()) return {};
   check_that_it_may_lend();
   if (count_.paused.are_on()) count_.resume(clock::now());  // the pipeline is there: its run goes on
-  const schedule::batch_place place = run_->plan.batch(next_);
-  const std::uint64_t first_row = next_ * batch_rows;
+  const schedule::batch_place place = run_->plan.batch(ticket);
+  const std::uint64_t first_row = ticket * batch_rows;
   if (!run_->between.has_rows(first_row + place.rows)) wait_for_rows(place, first_row);
-  if (next_ == 0) count_.first_batch_seconds = seconds_since(began_);
+  if (ticket == 0) count_.first_batch_seconds = seconds_since(began_);
 
   batch next;
   next.epoch_ = place.epoch;
@@ -50,14 +51,9 @@ batch batch_lease::next() {
   next.rows_ = place.rows;
   next.valid_rows_ = place.valid_rows;
   next.stream_ = stream_;
-  next.ticket_ = next_;
+  next.ticket_ = lent_.lend();
   if (on_->mask) next.mask_ = on_->mask + (batch_rows - place.valid_rows);
   next.lease_ = shared_from_this();
-  {
-    const std::lock_guard lock(mutex_);
-    ++next_;
-    ++held_;
-  }
   ++count_.batches;
   count_.rows += place.valid_rows;
   if (place.last_of_epoch) ++count_.epochs;
@@ -67,13 +63,12 @@ batch batch_lease::next() {
 /// Where the run is over, its rows may be another run's by now. Rows come back in order, so that a batch which is held
 /// keeps all that were lent after it: these count too.
 void batch_lease::check_that_it_may_lend() const {
-  const std::lock_guard lock(mutex_);
   if (over_) refuse_what_is_gone();
-  if (next_ - first_lent_ > on_->parts->batch.held) refuse_too_many();
+  if (!lent_.has_room()) refuse_too_many();
 }
 
 void batch_lease::refuse_what_is_gone() const {
-  const schedule::batch_place place = run_->plan.batch(next_);
+  const schedule::batch_place place = run_->plan.batch(lent_.lent());
   throw error(
       fmt::format("batch {} of epoch {} cannot be had any more: its run ended, as another began or the pipeline "
                   "was destroyed",
@@ -82,10 +77,11 @@ void batch_lease::refuse_what_is_gone() const {
 }
 
 void batch_lease::refuse_too_many() const {
-  const schedule::batch_place oldest = run_->plan.batch(first_lent_);
+  const std::uint64_t ticket = lent_.in_order();
+  const schedule::batch_place oldest = run_->plan.batch(ticket);
   throw error(fmt::format("batch {} of epoch {} is still held, {} batches later; the pipeline was planned for {} held "
                           "beside the next one: release it, or raise batch_options::held",
-                          oldest.index, oldest.epoch, next_ - first_lent_, on_->parts->batch.held),
+                          oldest.index, oldest.epoch, lent_.lent() - ticket, on_->parts->batch.held),
               {"consumer", oldest.epoch, 0, 0, {}});
 }
 
@@ -131,16 +127,14 @@ std::vector<gpu::stream_ref> batch_lease::end() {
   const std::lock_guard lock(mutex_);
   if (over_) return {};
   std::vector<gpu::stream_ref> streams{stream_};
-  streams.insert(streams.end(), others_.begin(), others_.end());
-  for (const lent& batch : lent_) streams.insert(streams.end(), batch.others.begin(), batch.others.end());
-  over_ = true;  // where there is no memory for the list, the run goes on
+  for (const user& other : using_) streams.push_back(other.stream);
+  late_.reserve(late_.size() + used_.size());
+  over_ = true;  // where there is no memory for the lists, the run goes on
+  for (const user_mark& mark : used_) late_.push_back(mark.event);
   return streams;
 }
 
-bool batch_lease::is_over() const {
-  const std::lock_guard lock(mutex_);
-  return over_;
-}
+bool batch_lease::is_over() const { return over_; }
 
 void batch_lease::outlive() {
   const std::lock_guard lock(mutex_);
@@ -148,10 +142,7 @@ void batch_lease::outlive() {
   late_.clear();
 }
 
-std::size_t batch_lease::held() const {
-  const std::lock_guard lock(mutex_);
-  return held_;
-}
+std::size_t batch_lease::held() const { return lent_.out(); }
 
 double batch_lease::seconds() const { return seconds_since(began_); }
 
@@ -173,65 +164,87 @@ void batch_lease::used_on(std::uint64_t ticket, gpu::stream_ref other) {
   } catch (const gpu::error&) {
     std::rethrow_exception(located(run_->plan.batch(ticket), std::current_exception()));
   }
-  lent_[ticket % lent_.size()].others.push_back(other);
+  using_.push_back({ticket, other});
+  ++users_;
 }
 
+/// What was issued before is marked at once in every stream but stream_, whether or not the rows return by now: whoever
+/// gives the batch back may end that stream.
 void batch_lease::release(std::uint64_t ticket) noexcept {
-  const std::lock_guard lock(mutex_);
-  --held_;
   try {
-    if (last_) return;
-    if (over_) return mark_late(lent_[ticket % lent_.size()].others);
-    lent_[ticket % lent_.size()].released = true;
-    give_back_in_order();
+    if (users_ > 0 || over_) mark_users(ticket);
   } catch (...) {
-    run_->between.fail(located(run_->plan.batch(ticket), std::current_exception()));
+    fail_at(ticket);
   }
+  lent_.bring_back(ticket, [this](std::uint64_t one) {
+    try {
+      passed(one);
+    } catch (...) {
+      fail_at(one);
+    }
+  });
 }
 
-/// The run is over, and its rows may soon be another's: that one waits for what was issued until now.
-void batch_lease::mark_late(const std::vector<gpu::stream_ref>& others) {
-  for (std::size_t i = 0; i <= others.size(); ++i)
-    late_.emplace_back(on_->device(), gpu::event_use::order, on_->parts->faults)
-        .record(i == 0 ? stream_ : others[i - 1]);
+void batch_lease::fail_at(std::uint64_t ticket) noexcept {
+  run_->between.fail(located(run_->plan.batch(ticket), std::current_exception()));
 }
 
-std::vector<gpu::event> batch_lease::take_late() {
+/// Where the run is over, its rows may soon be another's: that one waits for what was issued until now, to stream_ too.
+void batch_lease::mark_users(std::uint64_t ticket) {
+  const std::lock_guard lock(mutex_);
+  if (last_) return;
+  if (over_) late_.push_back(run_->between.record_mark(stream_));
+  for (auto one = using_.begin(); one != using_.end();) {
+    if (one->ticket != ticket) {
+      ++one;
+      continue;
+    }
+    gpu::event* const mark = run_->between.record_mark(one->stream);
+    if (over_)
+      late_.push_back(mark);
+    else
+      used_.push_back({ticket, mark});
+    one = using_.erase(one);
+  }
+  users_ = using_.size() + used_.size();
+}
+
+std::vector<const gpu::event*> batch_lease::take_late() {
   const std::lock_guard lock(mutex_);
   return std::move(late_);
 }
 
-/// Rows return in order, and in steps: one event for all batches of a step. A stream other than stream_ is marked at
-/// once: whoever gave the batch back may end it.
-void batch_lease::give_back_in_order() {
-  const std::size_t batch_rows = on_->parts->batch.rows;
-  while (first_lent_ < next_) {
-    lent& oldest = lent_[first_lent_ % lent_.size()];
-    if (!oldest.released) break;
-    others_.insert(others_.end(), oldest.others.begin(), oldest.others.end());
-    oldest.released = false;
-    oldest.others.clear();
-    ++first_lent_;
-    const std::uint64_t end = first_lent_ * batch_rows;
-    if (others_.empty() && end % on_->sizes.quantum_rows != 0 && first_lent_ != run_->plan.batches()) continue;
-    if (on_->parts->batch.poisoned) poison(end);
-    others_.push_back(stream_);
-    run_->between.release(others_, end);
-    released_ = end;
-    others_.clear();
-  }
+/// The batch, and all before, are back. Rows return in steps: one event for all batches of a step.
+void batch_lease::passed(std::uint64_t ticket) {
+  const std::uint64_t batches = ticket + 1;
+  const bool ends_step =
+      batches * on_->parts->batch.rows % on_->sizes.quantum_rows == 0 || batches == run_->plan.batches();
+  if (ends_step || users_ > 0) give_back(batches, ends_step);
 }
 
-/// Overwrites the rows [released_, end) once all streams that used them are past them.
-void batch_lease::poison(std::uint64_t end) {
-  for (const gpu::stream_ref other : others_) {
-    gpu::event used(on_->device(), gpu::event_use::order, on_->parts->faults);
-    used.record(other);
-    used.hold(stream_);
-  }
+/// Rows of the run's first `batches` return, where that ends a step, or another stream used the last of them.
+void batch_lease::give_back(std::uint64_t batches, bool ends_step) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t end = batches * on_->parts->batch.rows;
+  if (over_ || end <= returned_) return;  // another thread may have been quicker with later ones
+  const auto of_these = [&](const user_mark& mark) { return mark.ticket < batches; };
+  std::vector<gpu::event*> marks;
+  for (const user_mark& mark : used_)
+    if (of_these(mark)) marks.push_back(mark.event);
+  if (!ends_step && marks.empty()) return;
+  if (on_->parts->batch.poisoned) poison(marks, end);
+  run_->between.release(marks, stream_, end);
+  std::erase_if(used_, of_these);
+  users_ = using_.size() + used_.size();
+  returned_ = end;
+}
+
+/// Overwrites the rows [returned_, end) once all streams that used them are past them.
+void batch_lease::poison(std::span<gpu::event* const> users, std::uint64_t end) {
+  for (const gpu::event* used : users) used->hold(stream_);
   for (const std::size_t field : on_->fields.batch) {
     const gpu::row_ring& ring = on_->rings[field];
-    for (std::uint64_t row = released_; row < end;) {
+    for (std::uint64_t row = returned_; row < end;) {
       const std::uint64_t count = ring.contiguous(row, end - row);
       gpu::fill(stream_, ring.at(row), 0xff, count * ring.row_bytes());
       row += count;
@@ -246,11 +259,11 @@ field_view batch_lease::view_of(std::uint64_t ticket, std::size_t field) const {
 }
 
 field_view batch_lease::view(std::uint64_t ticket, std::string_view name) const {
-  std::string names;
-  for (const std::size_t field : on_->fields.batch) {
+  for (const std::size_t field : on_->fields.batch)
     if (on_->fields.device[field].name == name) return view_of(ticket, field);
+  std::string names;
+  for (const std::size_t field : on_->fields.batch)
     names += (names.empty() ? "" : ", ") + on_->fields.device[field].name;
-  }
   throw std::invalid_argument(fmt::format("the batch has no field '{}'; it has {}", name, names));
 }
 

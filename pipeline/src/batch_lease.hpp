@@ -2,19 +2,23 @@
 
 #include "epoch_run.hpp"
 #include "ground.hpp"
+#include "lent_batches.hpp"
 #include "trace_log.hpp"
 
 #include <penstock/pipeline/batch.hpp>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 namespace penstock::pipeline {
 
 /// The consumer's side of a run: hands out batches in order, and takes their rows back. Batches keep it alive; what
-/// is given back after the run has ended is marked, and the next run waits for it.
+/// is given back after the run has ended is marked, and the next run waits for it. A batch takes no lock, unless
+/// another stream used it: rows return in steps.
 class batch_lease : public std::enable_shared_from_this<batch_lease> {
  public:
   batch_lease(std::shared_ptr<const ground> on, std::shared_ptr<epoch_run> in, statistics& count, trace_log* trace,
@@ -32,8 +36,9 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   std::size_t held() const;
   /// Failures of the run so far: the first reaches the consumer, the others are counted only.
   std::uint64_t failures() const;
-  /// Marks in the streams of batches that were released after the run: the next run must wait for them.
-  std::vector<gpu::event> take_late();
+  /// Marks in the streams of batches, for which the next run must wait: of what was released after the run, and of what
+  /// other streams had used when it ended. They live as long as this does.
+  std::vector<const gpu::event*> take_late();
   /// Wall clock since the run began.
   double seconds() const;
 
@@ -46,9 +51,15 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   std::vector<row_identity> row_identities(std::uint64_t ticket, std::string_view field) const;
 
  private:
-  struct lent {
-    bool released = false;
-    std::vector<gpu::stream_ref> others;
+  /// A stream beside stream_ that uses a batch.
+  struct user {
+    std::uint64_t ticket = 0;
+    gpu::stream_ref stream;
+  };
+  /// How far such a stream was when the batch was released.
+  struct user_mark {
+    std::uint64_t ticket = 0;
+    gpu::event* event = nullptr;
   };
   field_view view_of(std::uint64_t ticket, std::size_t field) const;
   void check_that_it_may_lend() const;
@@ -56,9 +67,11 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   [[noreturn]] void refuse_too_many() const;
   std::function<void()> told_apart(std::function<void()> of_user);
   void wait_for_rows(const schedule::batch_place& place, std::uint64_t first_row);
-  void mark_late(const std::vector<gpu::stream_ref>& others);
-  void give_back_in_order();
-  void poison(std::uint64_t end);
+  void fail_at(std::uint64_t ticket) noexcept;
+  void mark_users(std::uint64_t ticket);
+  void passed(std::uint64_t ticket);
+  void give_back(std::uint64_t batches, bool ends_step);
+  void poison(std::span<gpu::event* const> users, std::uint64_t end);
   void charge(clock::time_point start, std::uint64_t position);
   std::exception_ptr located(const schedule::batch_place& place, std::exception_ptr cause) const noexcept;
 
@@ -71,15 +84,15 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   bool user_at_work_ = false;  ///< in while_waiting_, or it threw
   const clock::time_point began_;
 
-  mutable std::mutex mutex_;  ///< batches may be released on other threads
-  std::vector<lent> lent_;    ///< by ticket, in turn: batches [first_lent_, next_)
-  std::uint64_t first_lent_ = 0;
-  std::uint64_t next_ = 0;  ///< written by the thread that takes batches
-  std::size_t held_ = 0;
-  std::uint64_t released_ = 0;           ///< rows of the run that were given back
-  std::vector<gpu::stream_ref> others_;  ///< streams beside stream_ whose work the next release must wait for
-  std::vector<gpu::event> late_;
-  bool over_ = false;
+  lent_batches lent_;                  ///< by ticket: batches may be released on other threads
+  std::atomic<bool> over_{false};      ///< set under the lock
+  std::atomic<std::size_t> users_{0};  ///< entries of using_ and used_; changed under the lock
+
+  mutable std::mutex mutex_;
+  std::vector<user> using_;      ///< of batches that are held
+  std::vector<user_mark> used_;  ///< of batches that are released, whose rows have not returned
+  std::uint64_t returned_ = 0;   ///< rows of the run
+  std::vector<const gpu::event*> late_;
   bool last_ = false;  ///< the pipeline is gone, and with it its streams
 };
 

@@ -60,11 +60,7 @@ void handover::wake(std::unique_lock<std::mutex>& lock, std::condition_variable&
 
 // Events are recorded outside the lock: the driver may take its time, and the other side must not wait for it.
 void handover::publish(gpu::stream_ref stream, std::uint64_t end) {
-  gpu::event* event = nullptr;
-  if (!host_) {
-    event = take_event();
-    event->record(stream);
-  }
+  gpu::event* const event = host_ ? nullptr : record_mark(stream);
   std::unique_lock lock(mutex_);
   if (event) published_marks_.push_back({end, event});
   published_ = end;
@@ -210,16 +206,22 @@ bool handover::wait_for_rows(gpu::stream_ref stream, std::uint64_t end, device_s
   return late;
 }
 
-void handover::release(std::span<const gpu::stream_ref> streams, std::uint64_t end) {
-  std::vector<gpu::event*> events;
-  if (!host_)
-    for (const gpu::stream_ref stream : streams) {
-      events.push_back(take_event());
-      events.back()->record(stream);
-    }
+gpu::event* handover::record_mark(gpu::stream_ref stream) {
+  gpu::event* const event = take_event();
+  event->record(stream);
+  return event;
+}
+
+void handover::release(std::span<gpu::event* const> marks, gpu::stream_ref stream, std::uint64_t end) {
+  gpu::event* const last = host_ ? nullptr : record_mark(stream);
   std::unique_lock lock(mutex_);
-  for (gpu::event* event : events) released_marks_.push_back({released_, event});
-  if (!events.empty()) released_marks_.back().end = end;  // the rows are free once all of these were waited for
+  for (gpu::event* const event : marks) {
+    if (host_)
+      events_.give_back(event);
+    else
+      released_marks_.push_back({released_, event});
+  }
+  if (last) released_marks_.push_back({end, last});  // the rows are free once all of these were waited for
   released_ = end;
   wake(lock, conductor_, end >= wanted_room_);
   if (help_) help_->rows_are_free();

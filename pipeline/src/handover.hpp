@@ -92,8 +92,11 @@ class handover {
                      const std::function<void()>& meanwhile = {});
   /// When it last ended to read a block itself.
   std::chrono::steady_clock::time_point read_until() const noexcept { return read_until_; }
-  /// Rows before `end` are free once the work issued so far to all of `streams` is done. One thread at a time.
-  void release(std::span<const gpu::stream_ref> streams, std::uint64_t end);
+  /// A mark after the work issued to `stream` so far, for release(). Any thread.
+  gpu::event* record_mark(gpu::stream_ref stream);
+  /// Rows before `end` are free once `marks` have happened and the work issued so far to `stream` is done. The marks
+  /// are used up. One thread at a time.
+  void release(std::span<gpu::event* const> marks, gpu::stream_ref stream, std::uint64_t end);
 
  private:
   struct mark {

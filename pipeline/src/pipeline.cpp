@@ -61,7 +61,7 @@ std::shared_ptr<batch_lease> pipeline::impl::begin_run(std::uint64_t first, std:
         {"consumer", 0, 0, 0, {}});
   end_run();
   if (lease)
-    for (const gpu::event& late : lease->take_late()) hands->wait_for(late);
+    for (const gpu::event* late : lease->take_late()) hands->wait_for(*late);
   auto next = std::make_shared<epoch_run>(*on, what, help);
   lease = std::make_shared<batch_lease>(on, next, count, trace.get(), stream, options.while_waiting);
   running = true;

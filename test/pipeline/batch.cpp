@@ -3,12 +3,17 @@
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 
+#include <penstock/fault.hpp>
 #include <penstock/gpu/memory.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <deque>
+#include <memory>
+#include <optional>
+#include <utility>
 
 namespace pp = penstock::pipeline;
 namespace gpu = penstock::gpu;
@@ -82,6 +87,46 @@ BOOST_DATA_TEST_CASE(batches_may_be_released_in_any_order, every_device, name) {
     first.release();
   }
   BOOST_TEST(rows.size() == 2000u);
+}
+
+namespace {
+
+/// Counts the marks in a stream.
+struct count_of_marks final : penstock::fault_injector {
+  penstock::fault before(penstock::fault_site, std::string_view what, std::uint64_t, std::size_t) override {
+    if (what == "cudaEventRecord") ++marks;
+    return {};
+  }
+  std::atomic<int> marks{0};
+};
+
+}  // namespace
+
+BOOST_DATA_TEST_CASE(a_stream_may_end_once_its_batch_is_back_before_or_after_older_ones, every_device, name) {
+  const small_file file(2000, 64);
+  const auto device = gpu::device::parse(name);
+  auto pipeline = (pp::read(file.plain()) | pp::batched({.rows = 32, .held = 2})).build(device, small);
+  for (const bool leaves_early : {false, true}) {
+    const auto seen = std::make_shared<count_of_marks>();
+    std::optional<gpu::stream> other(std::in_place, device, false, seen);
+    auto range = pipeline.epochs(0, 1);
+    pp::batch older = range.next(), younger = range.next();
+    younger.used_on(*other);
+    younger.release();
+    BOOST_TEST(seen->marks == 1);
+    other.reset();
+    if (leaves_early) {
+      older.release();
+      break;
+    }
+    std::vector<std::uint64_t> rows;
+    penstock::test::check(older, rows);
+    older.release();
+    for (pp::batch next = range.next(); next; next = range.next()) penstock::test::check(next, rows);
+    BOOST_TEST(rows.size() == 2000u - 32);
+    BOOST_TEST(seen->marks == 1);
+  }
+  BOOST_TEST(penstock::test::consume(pipeline, 1, 1).size() == 2000u);
 }
 
 BOOST_AUTO_TEST_CASE(one_batch_too_many_is_an_error_that_says_so) {
