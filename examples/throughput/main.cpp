@@ -91,8 +91,12 @@ void add_transport_options(CLI::App& app, options& o) {
 }
 
 void add_timing_options(CLI::App& app, options& o) {
-  app.add_option("--epochs", o.timing.epochs, "Epochs of a repetition; 0: as many as take 2 seconds")
-      ->capture_default_str();
+  auto* epochs = app.add_option("--epochs", o.timing.epochs, "Epochs of a repetition; 0: as many as --seconds takes")
+                     ->capture_default_str();
+  app.add_option("--seconds", o.timing.seconds,
+                 "Least seconds of a repetition: what takes less is not counted, and done again with more epochs")
+      ->capture_default_str()
+      ->excludes(epochs);
   app.add_option("--repeat", o.timing.repetitions, "Repetitions, of which the median is shown")
       ->check(examples::at_least(1))
       ->capture_default_str();
@@ -105,7 +109,7 @@ void add_timing_options(CLI::App& app, options& o) {
       "On the host: put plain positioned reads of a batch, or 1 MiB, on all processors beside it, each summing up "
       "what it read");
   app.add_flag("--report", o.report,
-               "Show after each figure what the stages did and waited for, in the epoch that warms up too");
+               "Show after each figure what the stages did and waited for, in the epochs that warm up too");
   app.add_option(
       "--mixing", o.labels,
       "Show before the figures what each order costs, and how well its batches mix the classes in this dataset "
@@ -144,6 +148,11 @@ void check_orders(const options& o) {
     throw std::invalid_argument("--run-rows and --pool-rows are of --order shuffled");
 }
 
+void check_timing(const options& o) {
+  if (!(o.timing.seconds >= 1e-3 && o.timing.seconds <= 86400))  // nor what is no number
+    throw std::invalid_argument(fmt::format("--seconds {}: give a number from 0.001 to 86400", o.timing.seconds));
+}
+
 void check_outputs(const options& o) {
   examples::input_files inputs;
   for (const auto* some : {&o.datasets, &o.fields.others})
@@ -169,6 +178,7 @@ std::vector<task> checked_tasks(const options& o, const std::vector<std::size_t>
         "--baseline, --pread and --resident are of one dataset as it is stored: measure without --with, --as, --scale "
         "and --shift");
   check_orders(o);
+  check_timing(o);
   std::vector<task> tasks;
   for (const auto& dataset : o.datasets) {
     request.dataset = dataset;

@@ -109,26 +109,38 @@ double median_of(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
+/// So many take `seconds`, at the rate of `epochs` that were timed.
+std::uint64_t epochs_for(double seconds, std::uint64_t epochs, const pass& timed) {
+  const double each = std::max(timed.seconds / static_cast<double>(epochs), 1e-6);
+  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(seconds / each)));
+}
+
 }  // namespace
 
 figure time_epochs(const timing& how, std::uint64_t rows, std::size_t row_bytes,
                    const std::function<pass(std::uint64_t epochs)>& run) {
   const pass warm_up = run(1);
-  const auto enough = static_cast<std::uint64_t>(std::ceil(how.seconds / std::max(warm_up.seconds, 1e-6)));
-  const std::uint64_t epochs = how.epochs > 0 ? how.epochs : std::max<std::uint64_t>(1, enough);
-  std::vector<double> rates;  // rows per second
-  for (std::size_t repetition = 0; repetition < how.repetitions; ++repetition) {
-    const pass timed = run(epochs);
-    if (timed.checksum != warm_up.checksum * epochs)
+  std::uint64_t epochs = how.epochs > 0 ? how.epochs : epochs_for(how.seconds / 4, 1, warm_up);
+  figure timed;
+  std::vector<double> rates, first_batches;  // rows per second; seconds
+  while (rates.size() < how.repetitions) {
+    const pass one = run(epochs);
+    if (one.checksum != warm_up.checksum * epochs)
       throw std::runtime_error("two epochs of the same rows differ in their checksum");
-    rates.push_back(static_cast<double>(rows * epochs) / timed.seconds);
+    if (how.epochs == 0 && one.seconds < how.seconds) {
+      epochs = std::max(epochs + 1, epochs_for(1.1 * how.seconds, epochs, one));  // the next may be a little faster
+      continue;
+    }
+    timed.repetitions.push_back({epochs, one.seconds});
+    rates.push_back(static_cast<double>(rows * epochs) / one.seconds);
+    first_batches.push_back(one.first_batch_seconds);
   }
   const double bytes = static_cast<double>(row_bytes);
-  figure timed;
   timed.rows_per_second = median_of(rates);
   timed.bytes_per_second = timed.rows_per_second * bytes;
   timed.least_bytes_per_second = std::ranges::min(rates) * bytes;
   timed.most_bytes_per_second = std::ranges::max(rates) * bytes;
+  timed.first_batch_seconds = median_of(std::move(first_batches));
   timed.checksum = warm_up.checksum;
   return timed;
 }
@@ -155,7 +167,6 @@ figure measure_pipeline(const stream_request& request, std::size_t batch_rows, c
   const gpu::stream stream(request.device);
   auto pipeline = std::move(opened).build(plan, memory);
   std::uint64_t next_epoch = 0;
-  std::vector<double> first_batches;  // seconds
   const auto run = [&](std::uint64_t epochs) {
     const auto start = std::chrono::steady_clock::now();
     gpu::fill(stream, sum.total, 0, sizeof(*sum.total));
@@ -169,11 +180,9 @@ figure measure_pipeline(const stream_request& request, std::size_t batch_rows, c
     stream.synchronize();
     const auto end = std::chrono::steady_clock::now();
     next_epoch += epochs;
-    first_batches.push_back(pipeline.report().first_batch_seconds);
-    return pass{std::chrono::duration<double>(end - start).count(), *sum.result};
+    return pass{std::chrono::duration<double>(end - start).count(), *sum.result, pipeline.report().first_batch_seconds};
   };
   figure timed = time_epochs(how, pipeline.rows(), stored_row_bytes(request), run);
-  first_batches.erase(first_batches.begin());  // the one that warms up
   const pl::pipeline_report report = pipeline.report();
   const double share = timed.bytes_per_second / std::max(1.0, static_cast<double>(report.bytes));
   timed.stored_bytes_per_second = static_cast<double>(report.reading.stored_bytes) * share;
@@ -187,7 +196,6 @@ figure measure_pipeline(const stream_request& request, std::size_t batch_rows, c
   timed.batch_rows = batch_rows;
   timed.device_bytes = memory->bytes(gpu::memory_kind::device);
   timed.pinned_bytes = memory->bytes(gpu::memory_kind::pinned);
-  timed.first_batch_seconds = median_of(std::move(first_batches));
   timed.report = report;
   timed.calibrated = request.calibrated;
   if (!request.trace.empty()) timed.dropped_spans = pipeline.write_trace(request.trace);

@@ -18,9 +18,15 @@ namespace examples {
 
 /// How long and how often something is timed.
 struct timing {
-  std::uint64_t epochs = 0;  ///< of one repetition; 0: as many as take `seconds`
+  std::uint64_t epochs = 0;  ///< of one repetition; 0: so many that it takes `seconds` at least
   double seconds = 2;
   std::size_t repetitions = 3;
+};
+
+/// One that counted.
+struct repetition {
+  std::uint64_t epochs = 0;
+  double seconds = 0;
 };
 
 /// What is streamed, and where to.
@@ -49,6 +55,7 @@ struct figure {
   double bytes_per_second = 0;
   double least_bytes_per_second = 0;  ///< of the repetitions
   double most_bytes_per_second = 0;
+  std::vector<repetition> repetitions{};
   /// What it took of the storage, as bytes are stored there, and of the link; 0: nothing.
   double stored_bytes_per_second = 0, copied_bytes_per_second = 0;
   std::uint64_t checksum = 0;
@@ -57,7 +64,7 @@ struct figure {
   std::size_t pinned_bytes = 0;
   double first_batch_seconds =
       0;  ///< from asking for epochs, the median of the repetitions; Penstock's, as what follows
-  penstock::pipeline::pipeline_report report;  ///< of all epochs, the one that warms up too
+  penstock::pipeline::pipeline_report report;  ///< of all epochs, those that did not count too
   std::uint64_t dropped_spans = 0;             ///< of the trace
   std::optional<penstock::pipeline::calibration> calibrated{};
   std::optional<penstock::pipeline::order_price> price{};  ///< of the order, where it was asked for
@@ -69,11 +76,14 @@ struct figure {
 struct pass {
   double seconds = 0;
   std::uint64_t checksum = 0;
+  double first_batch_seconds = 0;
 };
 
-/// Times `run(epochs)`: once with one epoch to warm up, then as `how` says; of an even number of repetitions, the
-/// median is the mean of the middle two. Throws std::runtime_error where epochs differ in their checksum. `rows` and
-/// `row_bytes` make rates of it.
+/// Times `run(epochs)`: once with one epoch to warm up, then as `how` says. Where epochs are to be found, a quarter of
+/// what the first one says is tried, and whatever takes less than `how.seconds` does not count: it says how many are
+/// tried next. What reaches them is a repetition, the first one that does, too. Repetitions may differ in their epochs.
+/// Of an even number of repetitions, the median is the mean of the middle two. Throws std::runtime_error where epochs
+/// differ in their checksum. `rows` and `row_bytes` make rates of it.
 figure time_epochs(const timing& how, std::uint64_t rows, std::size_t row_bytes,
                    const std::function<pass(std::uint64_t epochs)>& run);
 

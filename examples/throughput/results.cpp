@@ -50,6 +50,8 @@ nlohmann::json to_json(const figure& f, const machine_limits& limits) {
                         {"device_bytes_peak", f.device_bytes},
                         {"pinned_bytes_peak", f.pinned_bytes},
                         {"checksum", fmt::format("{:016x}", f.checksum)}};
+  for (const repetition& one : f.repetitions)
+    run["repetitions"].push_back({{"epochs", one.epochs}, {"seconds", one.seconds}});
   if (const auto share = share_of_limit(f, limits)) run["share_of_limit"] = *share;
   add_fields(f, run);
   if (f.price) {

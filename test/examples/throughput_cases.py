@@ -61,8 +61,8 @@ class throughput(program_case):
         self.assertIn("host", results["device"])
         (run,) = results["runs"]
         self.assertEqual(set(run), {
-            "dataset", "order", "batch_rows", "rows_per_s", "gb_per_s", "gb_per_s_min", "gb_per_s_max", "first_batch_ms",
-            "bottleneck", "choices", "consumer_waited_s", "consumer_waits", "device_bytes_peak", "pinned_bytes_peak", "checksum"
+            "dataset", "order", "batch_rows", "rows_per_s", "gb_per_s", "gb_per_s_min", "gb_per_s_max", "repetitions",
+            "first_batch_ms", "bottleneck", "choices", "consumer_waited_s", "consumer_waits", "device_bytes_peak", "pinned_bytes_peak", "checksum"
         })  # fmt: skip
         self.assertGreater(results["storage_gb_per_s"], 0)
         self.assertIsNone(results["link_gb_per_s"])  # the host has none
@@ -104,6 +104,26 @@ class throughput(program_case):
         for run in results["runs"]:
             self.assertLess(run["gb_per_s_min"], run["gb_per_s_max"])
             self.assertAlmostEqual(run["gb_per_s"], (run["gb_per_s_min"] + run["gb_per_s_max"]) / 2)
+
+    def test_repetitions_take_as_long_as_is_asked_for(self):
+        path, saved = self.make_rows("--layout", "contiguous"), self.folder / "saved.json"
+        arguments = ["--dataset", "/x", "--device", "host", "--batch-rows", 256, "--repeat", 3, "--json", saved]
+        readers = ["--baseline", "--resident", "--pread"]
+        self.run_program("penstock-throughput", path, *arguments, *readers, "--seconds", 0.2)
+        results = json.loads(saved.read_text())
+        for reader in "runs", "baseline", "resident", "pread":
+            (figure,) = results[reader]
+            self.assertEqual(len(figure["repetitions"]), 3, reader)
+            for one in figure["repetitions"]:
+                self.assertGreaterEqual(one["seconds"], 0.2, reader)
+            rates = sorted(5000 * one["epochs"] / one["seconds"] for one in figure["repetitions"])
+            self.assertAlmostEqual(figure["rows_per_s"] / rates[1], 1, places=9)
+        results, _ = self.measure(path, "--batch-rows", 256, repeat=2)
+        self.assertEqual([one["epochs"] for one in results["runs"][0]["repetitions"]], [1, 1])
+        for seconds in 0, "nan":
+            self.assert_one_line(self.run_program("penstock-throughput", path, *arguments, "--seconds", seconds, expect=2), "--seconds")
+        done = self.run_program("penstock-throughput", path, *arguments, "--seconds", 1, "--epochs", 1, expect=2)
+        self.assert_one_line(done, "--seconds", "--epochs")
 
     def test_values_are_cast_on_the_device_and_rates_are_those_of_stored_bytes(self):
         path = self.make_rows("--type", "uint8", columns=7)
