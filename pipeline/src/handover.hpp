@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cache_line.hpp"
 #include "device_stall.hpp"
 #include "stream_marks.hpp"
 
@@ -117,8 +118,6 @@ class handover {
   event_pool events_;
   std::deque<mark> published_marks_, released_marks_;
   std::atomic<std::uint64_t> published_{0};
-  std::uint64_t ready_ = 0;  ///< the consumer's: its stream waits, or need not wait, for the rows before
-  std::chrono::steady_clock::time_point read_until_;  ///< the consumer's, too
   std::atomic<std::uint64_t> released_{0};
   std::uint64_t held_ = 0;
   std::uint64_t wanted_room_ = nothing;    ///< the conductor sleeps until so many rows are released
@@ -128,7 +127,11 @@ class handover {
   std::exception_ptr failure_;
   std::uint64_t later_failures_ = 0;
   bool stopped_ = false;
-  std::atomic<bool> over_{false};  ///< stopped_ or failure_, for those who hold no lock
+
+  // Looked at for each batch, and seldom written by anybody but the consumer.
+  alignas(cache_line) std::uint64_t ready_ = 0;  ///< the consumer's stream waits, or need not wait, for the rows before
+  std::chrono::steady_clock::time_point read_until_;  ///< the consumer's, too
+  std::atomic<bool> over_{false};                     ///< stopped_ or failure_, for those who hold no lock
 };
 
 }  // namespace penstock::pipeline

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cache_line.hpp"
 #include "device_stall.hpp"
 #include "ground.hpp"
 #include "pauses.hpp"
@@ -75,7 +76,7 @@ struct statistics {
   }
 
   pauses paused;  ///< the time sums below leave them out
-  reader_tuner readers;
+  alignas(cache_line) reader_tuner readers;
   std::deque<stage_account> flow;  ///< reading, then each host transform
   stage_account slots;             ///< "waiting" are those in use
   stage_account hands;        ///< the conductor; "waiting" are blocks that came out of the flow and are not put out
@@ -87,7 +88,7 @@ struct statistics {
   highest images_in_use, ring_rows_in_use;
 
   // The consumer's side; one thread.
-  device_stall stall;
+  alignas(cache_line) device_stall stall;
   std::uint64_t failures = 0;  ///< of runs that are over
   std::uint64_t epochs = 0;
   std::uint64_t batches = 0;
