@@ -1,5 +1,6 @@
 #include "checkpoint.hpp"
 
+#include "begun_step.hpp"
 #include "checkpoint_items.hpp"
 #include "checkpoint_text.hpp"
 #include "read_whole.hpp"
@@ -178,19 +179,24 @@ resumed_run run_in(const std::filesystem::path& file, learner& to, const trainer
     check_identity(file, there, to.name(), options);
     const train::progress progress = progress_of(file, there);
     const std::uint64_t next_row = next_row_in(file, there, options);
+    begun_in_file begun = begun_in(file, there, to, options);
     position at{.epoch = count_of(there.at("epoch")),
                 .next_batch = next_row / options.stage.rows,
+                .begun = begun.step,
                 .training = metrics_of(there.at("training")),
                 .last = there.contains("last") ? metrics_of(there.at("last")) : metrics{},
                 .judged = there.contains("judged") ? judged_of(there.at("judged")) : judged_epochs{},
                 .judged_on = there.at("judged_on"),
                 .source = there.at("source")};
     std::vector<std::string> differences{other_precision(there, to, options.stage),
-                                         other_arithmetic(there, to, options, next_row != 0),
+                                         other_arithmetic(there, to, options, next_row != 0), std::move(begun.left),
                                          forget_judged(options.stop, at)};
+    std::vector<state_item> items = to.state();
+    items.insert(items.end(), begun.gradients.begin(), begun.gradients.end());
     const input_statistics statistics =
-        read_items(file, there, to.state(), to.stage() != nullptr ? options.stage.model.inputs : 0,
+        read_items(file, there, items, to.stage() != nullptr ? options.stage.model.inputs : 0,
                    [&](const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes) {
+                     if (item.path.starts_with(gradients_group)) return to.write_gradients(item, offset, from, bytes);
                      to.write_state(item, offset, from, bytes);
                    });
     to.set_normalisation(statistics);
@@ -238,7 +244,7 @@ void save_checkpoint(const std::filesystem::path& file, learner& from, const tra
                      const position& at, fault_seam faults) {
   const train::progress now = from.progress();
   io::writer to(file, std::move(faults));
-  const json sums = write_items(to, from);
+  const json sums = write_items(to, from, at.begun.batches > 0);
   json attributes = {{"format", format_version},
                      {"sealed", true},
                      {"identity", identity_of(from.name(), options)},
@@ -258,6 +264,7 @@ void save_checkpoint(const std::filesystem::path& file, learner& from, const tra
                      {"loss_scale", now.loss_scale},
                      {"clean_steps", now.clean_steps},
                      {"algorithms", from.algorithms()}};
+  if (at.begun.batches > 0) attributes["begun_step"] = to_json(at.begun, options);
   if (from.stage() != nullptr) attributes.update(description_of(options.stage));
   const std::string text = attributes.dump(2);
   to.attribute("/", attribute_name, text);

@@ -12,8 +12,9 @@
 
 namespace penstock::train {
 
-/// The file's datasets are the model's state items, and of the stage /normalisation/mean and /deviation; the attribute
-/// "penstock" of the root is JSON with everything else. See trainer::save and trainer::resume.
+/// The file's datasets are the model's state items, the gradients of a step that has begun, and of the stage
+/// /normalisation/mean and /deviation; the attribute "penstock" of the root is JSON with everything else. See
+/// trainer::save and trainer::resume.
 void save_checkpoint(const std::filesystem::path& file, learner& from, const trainer_options& options,
                      const position& at, fault_seam faults);
 /// The model alone: its options, and its weights and statistics. See predictor.

@@ -95,10 +95,12 @@ void check_sum(const std::filesystem::path& file, const std::string& what, const
                              what, found, in_short(written)));
 }
 
-json write_items(io::writer& to, learner& from) {
+json write_items(io::writer& to, learner& from, bool with_gradients) {
   std::vector<std::byte> piece;
   json sums;
-  for (const state_item& item : from.state()) {
+  std::vector<state_item> items = from.state();
+  if (with_gradients) items.insert(items.end(), from.gradients().begin(), from.gradients().end());
+  for (const state_item& item : items) {
     checksum sum;
     to.create(item.path, item.element, item.shape);
     const std::size_t bytes = row_bytes(item);

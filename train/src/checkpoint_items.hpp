@@ -25,8 +25,9 @@ std::string checksum_of(std::span<const std::byte> bytes);
 void check_sum(const std::filesystem::path& file, const std::string& what, const std::string& found,
                const std::string& written);
 
-/// Writes the model's state and the statistics of its inputs. Gives the checksum of each array by its path.
-nlohmann::json write_items(io::writer& to, learner& from);
+/// Writes the model's state, the gradients of a step that has begun where there is one, and the statistics of the
+/// inputs. Gives the checksum of each array by its path.
+nlohmann::json write_items(io::writer& to, learner& from, bool with_gradients);
 
 /// Gives the items to `write` piece by piece, and returns the statistics of `inputs` inputs. Everything is opened and
 /// compared, and its checksum in `there` is right, before anything is written: so it is read twice.

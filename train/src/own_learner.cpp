@@ -22,12 +22,11 @@ std::size_t bytes_of(const state_item& item) {
   return bytes;
 }
 
-void check(const state_item& item) {
-  if (!item.path.starts_with("/model/") || item.data == nullptr || item.shape.empty() || bytes_of(item) == 0)
+void check(const state_item& item, const char* what, std::string_view group) {
+  if (!item.path.starts_with(group) || item.data == nullptr || item.shape.empty() || bytes_of(item) == 0)
     throw std::invalid_argument(
-        fmt::format("a model shows state under '{}'; it needs a path that begins with /model/, memory, and extents "
-                    "above 0",
-                    item.path));
+        fmt::format("a model shows {} under '{}'; it needs a path that begins with {}, memory, and extents above 0",
+                    what, item.path, group));
 }
 
 }  // namespace
@@ -50,9 +49,14 @@ own_learner::own_learner(gpu::stream_ref stream, model_functions model, std::sha
       arrived_(stream.device()) {
   model_.bind(stream_, *memory_);
   model_.visit_state([this](const state_item& item) {
-    check(item);
+    check(item, "state", "/model/");
     items_.push_back(item);
   });
+  if (model_.visit_gradients)
+    model_.visit_gradients([this](const state_item& item) {
+      check(item, "gradients", gradients_group);
+      gradients_.push_back(item);
+    });
   own_learner::reset({});
 }
 
@@ -62,20 +66,36 @@ void own_learner::step(const pipeline::batch& batch, const step_place& place) {
   own.step = latest_.steps;
   model_.step(batch, own);
   if (!place.training) return;
+  batches_in_step_ = place.ends ? 0 : place.begins ? 1 : batches_in_step_ + 1;
   if (!place.ends) return;
   gpu::copy(stream_, &on_device_->at_step, &on_device_->running, sizeof(metrics));
   ++latest_.steps;
 }
 
-void own_learner::discard() { gpu::copy(stream_, &on_device_->running, &on_device_->at_step, sizeof(metrics)); }
+void own_learner::discard() {
+  gpu::copy(stream_, &on_device_->running, &on_device_->at_step, sizeof(metrics));
+  batches_in_step_ = 0;
+}
 
-void own_learner::reset(const metrics& start) {
+begun_step own_learner::begun() {
+  if (gradients_.empty()) discard();
+  if (batches_in_step_ == 0) return {};
+  return {.batches = batches_in_step_, .running = progress().running};
+}
+
+void own_learner::go_on(const begun_step& step) {
+  set_sums({step.running, progress().at_step});
+  batches_in_step_ = step.batches;
+}
+
+void own_learner::reset(const metrics& start) { set_sums({start, start}); }
+
+void own_learner::set_sums(const sums& to) {
   stream_.synchronize();  // an answer may be on its way to the landing place
-  asked_ = false;
-  *landing_ = {start, start};
+  *landing_ = to;
   gpu::copy(stream_, on_device_, landing_, sizeof(sums));
   stream_.synchronize();
-  latest_.running = latest_.at_step = start;
+  take_sums();
 }
 
 train::progress own_learner::progress() {

@@ -18,6 +18,8 @@ class own_learner final : public learner {
   gpu::stream_ref stream() const override { return stream_; }
   void step(const pipeline::batch& batch, const step_place& place) override;
   void discard() override;
+  begun_step begun() override;
+  void go_on(const begun_step& step) override;
   void reset(const metrics& start) override;
   train::progress progress() override;
   const train::progress& latest_progress() override;
@@ -25,6 +27,10 @@ class own_learner final : public learner {
   const std::vector<state_item>& state() const override { return items_; }
   void read_state(const state_item& item, std::size_t offset, std::byte* to, std::size_t bytes) override;
   void write_state(const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes) override;
+  const std::vector<state_item>& gradients() const override { return gradients_; }
+  void write_gradients(const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes) override {
+    write_state(item, offset, from, bytes);
+  }
   void set_progress(const train::progress& there) override { latest_.steps = there.steps; }
   input_statistics normalisation() const override { return {}; }
   void set_normalisation(const input_statistics&) override {}
@@ -38,6 +44,7 @@ class own_learner final : public learner {
     metrics running;
     metrics at_step;
   };
+  void set_sums(const sums& to);
   void fetch_sums();
   void take_sums();
 
@@ -48,6 +55,8 @@ class own_learner final : public learner {
   sums* landing_;
   std::span<std::byte> staging_;
   std::vector<state_item> items_;
+  std::vector<state_item> gradients_;
+  std::uint64_t batches_in_step_ = 0;
   gpu::event arrived_;
   bool asked_ = false;
   train::progress latest_;

@@ -68,6 +68,7 @@ void stage::accumulate(const batch_rows& batch) {
   check(impl_->options, batch);
   impl_->pass(impl_->numbered(batch), true);
   impl_->rows_in_step += batch.valid_rows;
+  ++impl_->batches_in_step;
 }
 
 void stage::step(const batch_rows& batch, double learning_rate) {
@@ -75,7 +76,7 @@ void stage::step(const batch_rows& batch, double learning_rate) {
   if (batch.rows == 0) return update(learning_rate);
   check(impl_->options, batch);
   const batch_rows numbered = impl_->numbered(batch);
-  impl_->rows_in_step = 0;
+  impl_->rows_in_step = impl_->batches_in_step = 0;
   impl_->step(numbered, learning_rate);
 }
 
@@ -100,13 +101,38 @@ confusion_matrix stage::confusion() {
 
 void stage::update(double learning_rate) {
   refuse_torn(*impl_);
-  impl_->rows_in_step = 0;
+  impl_->rows_in_step = impl_->batches_in_step = 0;
   impl_->update(learning_rate);
 }
 void stage::discard() {
-  impl_->rows_in_step = 0;
+  impl_->rows_in_step = impl_->batches_in_step = 0;
   impl_->discard();
 }
+
+begun_step stage::begun() {
+  if (impl_->batches_in_step == 0) return {};
+  const step_state now = impl_->read_step_state();
+  return {.batches = impl_->batches_in_step,
+          .rows = impl_->rows_in_step,
+          .weight = now.weight_in_step,
+          .running = now.progress.running,
+          .bad_input = now.progress.bad_input,
+          .bad_loss = now.progress.bad_loss};
+}
+
+void stage::go_on(const begun_step& step) {
+  refuse_torn(*impl_);
+  step_state now = impl_->read_step_state();
+  now.weight_in_step = step.weight;
+  now.progress.running = step.running;
+  now.progress.bad_input = step.bad_input;
+  now.progress.bad_loss = step.bad_loss;
+  impl_->write_step_state(now);
+  impl_->batches_in_step = step.batches;
+  impl_->rows_in_step = step.rows;
+  impl_->gradients_are_set(step.batches > 0);
+}
+
 void stage::reset(const metrics& start) {
   impl_->reset(start);
   impl_->set_latest(start);
@@ -168,6 +194,12 @@ void stage::write_state(const state_item& item, std::size_t offset, const std::b
   impl_->write(item.data + offset, from, bytes);
   impl_->changed();
   impl_->mended_bytes += bytes;
+}
+
+const std::vector<state_item>& stage::gradients() const noexcept { return impl_->gradient_items; }
+
+void stage::write_gradients(const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes) {
+  impl_->write(item.data + offset, from, bytes);
 }
 
 void stage::set_steps(std::uint64_t steps, std::uint64_t skipped) {

@@ -24,6 +24,8 @@ struct stage::impl {
   virtual void reset(const metrics& start) = 0;
   /// The parameters were written from outside.
   virtual void changed() noexcept = 0;
+  /// Whether the next pass of a step adds to the gradients that are there.
+  virtual void gradients_are_set(bool) noexcept = 0;
   virtual void observe(const batch_rows& batch) = 0;
   virtual std::string algorithms() const = 0;
   virtual std::string set_algorithms(const std::string& chosen) = 0;
@@ -90,6 +92,7 @@ struct stage::impl {
   step_state* landing = nullptr;
   step_state* state = nullptr;
   std::vector<state_item> items;
+  std::vector<state_item> gradient_items;
   std::span<std::uint64_t> confusion;  // empty where it is not counted
   std::span<double> sums;              // of what was observed: counts, means, squares
   input_statistics normalisation;
@@ -97,7 +100,8 @@ struct stage::impl {
   bool asked = false;
   train::progress latest;
   std::uint64_t rows_in_step = 0;  // valid ones, since the last update
-  bool torn = false;               // an update ended midway; what of the state was written since
+  std::uint64_t batches_in_step = 0;
+  bool torn = false;  // an update ended midway; what of the state was written since
   std::size_t mended_bytes = 0;
 };
 

@@ -22,6 +22,8 @@ class stage_learner final : public learner {
     if (place.ends) stage_.update(place.learning_rate);
   }
   void discard() override { stage_.discard(); }
+  begun_step begun() override { return stage_.begun(); }
+  void go_on(const begun_step& step) override { stage_.go_on(step); }
   void reset(const metrics& start) override { stage_.reset(start); }
   train::progress progress() override { return stage_.progress(); }
   const train::progress& latest_progress() override { return stage_.latest_progress(); }
@@ -32,6 +34,10 @@ class stage_learner final : public learner {
   }
   void write_state(const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes) override {
     stage_.write_state(item, offset, from, bytes);
+  }
+  const std::vector<state_item>& gradients() const override { return stage_.gradients(); }
+  void write_gradients(const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes) override {
+    stage_.write_gradients(item, offset, from, bytes);
   }
   void set_progress(const train::progress& there) override {
     stage_.set_steps(there.steps, there.skipped);

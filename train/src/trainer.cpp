@@ -1,6 +1,7 @@
 #include <penstock/train/trainer.hpp>
 
 #include "batch_fields.hpp"
+#include "begun_step.hpp"
 #include "checkpoint.hpp"
 #include "own_learner.hpp"
 #include "pass_errors.hpp"
@@ -99,11 +100,14 @@ void trainer::observe_inputs(train::stage& stage, pipeline::pipeline& training, 
   check_rows(model_->progress(), options_, *model_, {training, "training set", position_.epoch});
   model_->reset();
   stage.set_normalisation(stage.observed());
+  position_.begun = {};  // its rows were taken otherwise
+  model_->discard();
 }
 
 epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_token stop, const observer& watch) {
   check_batch_rows(training.plan(), options_.stage);
   position_.source = checked_source(training);
+  check_place(position_, training.batches_per_epoch());
   resumed_ = false;
   const auto start = clock::now();
   const double rate = learning_rate(options_.stage.optimizer);
@@ -128,18 +132,19 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
     done.seconds = seconds_since(start);
   };
 
-  pass_errors failing(training, "training step", {position_.epoch, position_.next_batch});
+  pass_errors failing(training, "training step", {position_.epoch, position_.next_batch + position_.begun.batches});
   try {
     model_->reset(position_.training);
+    if (position_.begun.batches > 0) model_->go_on(position_.begun);
     before = model_->progress();
   } catch (...) {  // what the device holds is not of this epoch
     failing.rethrow();
   }
   monitor_.streams(training.plan().ledger);
+  std::uint64_t in_step = std::exchange(position_.begun, {}).batches;
   const auto take_steps = [&] {
-    auto range = training.epochs(position_.epoch, 1,
-                                 {.stream = model_->stream(), .stop = stop, .first_batch = position_.next_batch});
-    std::size_t in_step = 0;
+    const std::uint64_t first = position_.next_batch + in_step;
+    auto range = training.epochs(position_.epoch, 1, {.stream = model_->stream(), .stop = stop, .first_batch = first});
     std::uint64_t steps = 0;
     while (const pipeline::batch batch = range.next()) {
       const std::uint64_t step = position_.epoch * steps_per_epoch + batch.index() / options_.accumulate;
@@ -170,7 +175,7 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
     try {
       take_steps();
     } catch (const pipeline::stopped&) {
-      model_->discard();  // of a step that has begun; it is done again
+      if (in_step > 0) position_.begun = model_->begun();
       stopped = true;
     }
     note(model_->progress());
@@ -200,7 +205,8 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
 /// The data and their order are those that the run began with.
 std::string trainer::checked_source(const pipeline::pipeline& training) const {
   const std::string source = source_of(training, options_, model_->stage() == nullptr);
-  if ((resumed_ || position_.next_batch != 0) && !position_.source.empty() && position_.source != source)
+  const bool under_way = position_.next_batch != 0 || position_.begun.batches != 0;
+  if ((resumed_ || under_way) && !position_.source.empty() && position_.source != source)
     throw error(
         fmt::format("the training set is {}, and this run began with {}; go on with the same files and rows in "
                     "the same order, or start afresh",
@@ -217,6 +223,7 @@ void trainer::check_source(const pipeline::pipeline& training) {
 /// steps later. A device that fails for good fails here too: the first error is what counts.
 void trainer::forget_step() {
   try {
+    position_.begun = {};
     model_->discard();
     const train::progress now = model_->progress();
     position_.training = now.at_step;
@@ -291,6 +298,7 @@ void trainer::save(const std::filesystem::path& file, fault_seam faults) {
 std::string trainer::resume(const std::filesystem::path& file) {
   resumed_run there = load_checkpoint(file, *model_, options_);
   position_ = std::move(there.at);
+  if (position_.begun.batches == 0) model_->discard();  // of what this trainer itself had begun
   resumed_ = true;
   return there.difference;
 }

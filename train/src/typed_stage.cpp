@@ -99,6 +99,7 @@ class typed_stage final : public stage::impl {
   }
 
   void changed() noexcept override { stale_ = true; }
+  void gradients_are_set(bool there) noexcept override { accumulated_ = there; }
 
   void observe(const batch_rows& batch) override {
     const std::size_t n = options.model.inputs;
@@ -223,6 +224,7 @@ class typed_stage final : public stage::impl {
   void list_state() {
     list_parameters(network_, "model", network_.parameter_data(), items);
     updates_.list(network_, items);
+    list_parameters(network_, "gradients", network_.gradient_data(), gradient_items);
   }
 
   void start() {

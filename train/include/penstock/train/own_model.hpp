@@ -38,6 +38,12 @@ using state_visitor = std::function<void(const state_item&)>;
 /// order, at each call after bind(). What step() throws ends the pass as pipeline::error, which keeps it.
 ///
 /// A model may have name(), which tells it apart from others in checkpoints.
+///
+/// It may have visit_gradients(visitor), which shows, likewise, under paths that begin with "/gradients/", all that a
+/// step keeps from one of its batches to the next: sums of gradients, and what they are divided by where that is
+/// counted. Then a run that is stopped between two batches of a step goes on with the next one, also from a checkpoint:
+/// these items are as they were, and step() is told `begins = false`. Without it such a step is made anew, from its
+/// first batch.
 template <class Model>
 concept trainable =
     requires(Model& model, const Model& same, gpu::device device, gpu::stream_ref stream, const gpu::memory& memory,
@@ -55,6 +61,7 @@ struct model_functions {
   std::function<void(gpu::stream_ref, const gpu::memory&)> bind{};
   std::function<void(const pipeline::batch&, const step_place&)> step{};
   std::function<void(const state_visitor&)> visit_state{};
+  std::function<void(const state_visitor&)> visit_gradients{};  ///< empty: the model has none
 };
 
 /// The functions of a model, which must outlive them.
@@ -66,6 +73,8 @@ model_functions functions_of(Model& model) {
       .bind = [&model](gpu::stream_ref stream, const gpu::memory& memory) { model.bind(stream, memory); },
       .step = [&model](const pipeline::batch& batch, const step_place& place) { model.step(batch, place); },
       .visit_state = [&model](const state_visitor& visitor) { model.visit_state(visitor); }};
+  if constexpr (requires(const state_visitor& visitor) { model.visit_gradients(visitor); })
+    functions.visit_gradients = [&model](const state_visitor& visitor) { model.visit_gradients(visitor); };
   if constexpr (requires { std::string(model.name()); }) functions.name = model.name();
   return functions;
 }

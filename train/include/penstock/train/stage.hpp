@@ -7,6 +7,7 @@
 #include <penstock/train/metrics.hpp>
 #include <penstock/train/model.hpp>
 #include <penstock/train/optimizer.hpp>
+#include <penstock/train/progress.hpp>
 #include <penstock/type.hpp>
 
 #include <cstddef>
@@ -110,28 +111,6 @@ struct input_statistics {
   std::vector<double> deviation{};
 };
 
-/// The first row that was at fault, by its `first_row` number, and how the steps went.
-struct progress {
-  static constexpr std::uint64_t no_row = ~std::uint64_t{0};
-  /// Added to bad_input where it is the second input's.
-  static constexpr std::uint64_t of_second_input = std::uint64_t{1} << 62;
-  metrics running;  ///< up to the last accumulate() or evaluate()
-  metrics at_step;  ///< up to the last update()
-  std::uint64_t bad_input = no_row;
-  std::uint64_t bad_loss = no_row;
-  /// The first row of the batch that ended a step whose gradient is not finite, where inputs and losses are: it is
-  /// looked at where it is clipped, and in fp16, whose loss scale is at 1 then.
-  std::uint64_t bad_gradient = no_row;
-  std::uint64_t bad_label = no_row;   ///< a target that the loss does not take
-  std::uint64_t bad_weight = no_row;  ///< a row's weight that is negative or not finite
-  std::uint64_t steps = 0;            ///< updates that changed the parameters
-  /// Updates left out, because of values that are not finite (non_finite::skip), or of fp16's gradients, which
-  /// overflowed. Not counted: updates without weight, and all that follow a row at fault.
-  std::uint64_t skipped = 0;
-  double loss_scale = 1;          ///< of fp16's gradients
-  std::uint64_t clean_steps = 0;  ///< since it last changed
-};
-
 /// A part of the state, in the device's memory or, offloaded, in pinned memory; for checkpoints.
 struct state_item {
   std::string path;  ///< "/model/layer0/weight"
@@ -178,6 +157,12 @@ class stage {
   void step(const batch_rows& batch, double learning_rate);
   /// Forgets gradients accumulated since the last update(), and their metrics.
   void discard();
+  /// What was accumulated since the last update() or discard(), with the sums in gradients(). Blocks.
+  begun_step begun();
+  /// Goes on with a step that has begun, to the bits of one that was never interrupted: the next accumulate() adds to
+  /// the sums that gradients() hold, at the loss scale that they were made with. Sets the running metrics alone, so
+  /// that it follows reset(), which sets those of the last update(), set_steps() and set_loss_scale(). Blocks.
+  void go_on(const begun_step& step);
   /// Forward only: adds to the metrics.
   void evaluate(const batch_rows& batch);
   void evaluate(const void* x, const void* targets, std::size_t rows, std::size_t valid_rows,
@@ -213,6 +198,11 @@ class stage {
   /// Copies state to and from the host through planned pinned memory; both block. `bytes` is the item's size.
   void read_state(const state_item& item, std::size_t offset, std::byte* to, std::size_t bytes);
   void write_state(const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes);
+  /// The sums of gradients over the rows of a step that has begun, in order: "/gradients/layer0/weight". read_state()
+  /// reads them.
+  const std::vector<state_item>& gradients() const noexcept;
+  /// Sets a part of them, as write_state() does. Blocks.
+  void write_gradients(const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes);
   /// Sets the number of steps made, which AdamW's correction depends on, and forgets rows that were at fault: comes
   /// last where all state is written. Blocks.
   void set_steps(std::uint64_t steps, std::uint64_t skipped = 0);

@@ -44,7 +44,7 @@ struct trainer_options {
 /// How far an epoch is.
 struct epoch_progress {
   std::uint64_t epoch = 0;
-  std::uint64_t batches = 0;  ///< done, of batches_per_epoch
+  std::uint64_t batches = 0;  ///< of the steps done; of batches_per_epoch
   std::uint64_t batches_per_epoch = 0;
   metrics training{};       ///< of the steps done; within an epoch it may lag some steps behind
   std::uint64_t steps = 0;  ///< since the first epoch
@@ -58,14 +58,15 @@ struct epoch_progress {
 /// Where training goes on.
 struct position {
   std::uint64_t epoch = 0;
-  std::uint64_t next_batch = 0;
-  metrics training{};        ///< of the epoch under way
-  metrics last{};            ///< training metrics of the epoch before it
-  judged_epochs judged{};    ///< by judge()
-  std::string judged_on{};   ///< the rows that they were judged on, as judge_on() was told
-  std::string source{};      ///< the training set and its order: words, fingerprints; empty: not known yet
-  bool judged_anew = false;  ///< since the last epoch, resume() or judge_on() has found that epochs are judged by
-                             ///< another quantity, or on other rows, than before; no part of checkpoints
+  std::uint64_t next_batch = 0;  ///< the first one of the step to be made, or that has begun
+  begun_step begun{};            ///< how far that step is, where it was stopped
+  metrics training{};            ///< of the epoch under way, up to that step
+  metrics last{};                ///< training metrics of the epoch before it
+  judged_epochs judged{};        ///< by judge()
+  std::string judged_on{};       ///< the rows that they were judged on, as judge_on() was told
+  std::string source{};          ///< the training set and its order: words, fingerprints; empty: not known yet
+  bool judged_anew = false;      ///< since the last epoch, resume() or judge_on() has found that epochs are judged by
+                                 ///< another quantity, or on other rows, than before; no part of checkpoints
 };
 
 /// How a row's class follows from the outputs of a model.
@@ -115,13 +116,15 @@ class trainer {
   ~trainer();
 
   /// Takes mean and deviation of the inputs from one pass over the training set. Throws pipeline::stopped on request,
-  /// and std::logic_error where the model is yours: it takes its inputs as they are.
+  /// and std::logic_error where the model is yours: it takes its inputs as they are. A step that has begun is made
+  /// anew.
   void normalise_from(pipeline::pipeline& training, std::stop_token stop = {});
-  /// Trains until the epoch's end, from where it stands. A stop is obeyed between steps: the result is not complete
-  /// then, and the next call goes on. Throws train::error with the row at fault, and train::error that names both sides
-  /// where a resumed run, or an epoch under way, is given other data (files by their names, which folder they are in
-  /// aside; datasets and parts of them; the rows that take part, and what they are drawn by) or another order of its
-  /// rows, and where a weight of 0 masks every row. What files hold is not compared.
+  /// Trains until the epoch's end, from where it stands. A stop is obeyed between batches, also between those of a
+  /// step, whose sums of gradients are kept: the result is not complete then, and the next call goes on. Throws
+  /// train::error with the row at fault, and train::error that names both sides where a resumed run, or an epoch under
+  /// way, is given other data (files by their names, which folder they are in aside; datasets and parts of them; the
+  /// rows that take part, and what they are drawn by) or another order of its rows, and where a weight of 0 masks every
+  /// row. What files hold is not compared.
   epoch_progress train_epoch(pipeline::pipeline& training, std::stop_token stop = {}, const observer& watch = {});
   /// Refuses other data as train_epoch() does, before anything is made of them: for what is done between resume() and
   /// the first epoch. A run that has no data yet begins with these. Throws train::error, and std::invalid_argument
@@ -143,15 +146,18 @@ class trainer {
   bool is_over() const noexcept { return train::is_over(options_.stop, position_.judged); }
 
   /// Writes weights, moments, statistics and place to one HDF5 file, which is there whole or not at all. Weights are
-  /// plain datasets: /model/layer0/weight ... Throws io::error.
+  /// plain datasets: /model/layer0/weight ... So are the sums of gradients of a step that has begun, which no other
+  /// checkpoint holds: /gradients/layer0/weight ... Throws io::error.
   void save(const std::filesystem::path& file, fault_seam faults = {});
   /// Goes on from a checkpoint as if it had never stopped. Throws io::error, and train::error that names both sides
   /// where the checkpoint is of another model, optimizer, seed or step size, or is damaged (it carries checksums);
   /// nothing is changed then. Gives why it will not have the bits of the run that was not stopped, in a sentence:
   /// another device or another version of its library, with other algorithms, or a workspace that is too small for
   /// them; another precision, learning rate (with its schedule), betas, epsilon, weight decay, clipping, or other
-  /// batches of a step; within an epoch, another options().stage.top_k, so that the epoch's count mixes two; or epochs
-  /// that were judged by another quantity than options().stop.watched, which are forgotten. Empty: it will.
+  /// batches of a step; within an epoch, another options().stage.top_k, so that the epoch's count mixes two; a step
+  /// that has begun and is made anew, since its batches or its precision were others, or the model, yours, shows no
+  /// gradients; or epochs that were judged by another quantity than options().stop.watched, which are forgotten. Empty:
+  /// it will.
   std::string resume(const std::filesystem::path& file);
 
   const trainer_options& options() const noexcept { return options_; }
