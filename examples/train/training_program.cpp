@@ -24,6 +24,13 @@ namespace {
 namespace io = penstock::io;
 namespace train = penstock::train;
 
+/// "epoch 1, batch 8 (2 of the 3 batches of a step)".
+std::string place_of(const train::position& at, const train::trainer_options& how) {
+  const std::uint64_t begun = at.begun.batches;
+  return fmt::format("epoch {}, batch {}{}", at.epoch + 1, at.next_batch + begun,
+                     begun == 0 ? "" : fmt::format(" ({} of the {} batches of a step)", begun, how.accumulate));
+}
+
 /// Bytes of a row as the files store it.
 std::size_t stored_row_bytes(const labelled_rows& rows) {
   std::size_t bytes = io::row_reader(rows.x).row_bytes() + io::row_reader(rows.y).row_bytes();
@@ -101,7 +108,7 @@ void training_program::go_on(std::stop_token stop) {
   const std::string difference = trainer_.resume(options_.checkpoint);
   kept_ = true;
   const train::position& at = trainer_.position();
-  fmt::print("resumed from {}: epoch {}, batch {}\n", options_.checkpoint, at.epoch + 1, at.next_batch);
+  fmt::print("resumed from {}: {}\n", options_.checkpoint, place_of(at, trainer_.options()));
   fmt::print(
       "the inputs' means and deviations are the checkpoint's; learning rate, schedule, clipping and damaged rows go by "
       "this command line\n");
@@ -162,7 +169,7 @@ log_position training_program::place_in_log(bool evaluated) const {
 
 void training_program::one_epoch(std::stop_token stop) {
   kept_ = false;
-  const std::uint64_t first_batch = trainer_.position().next_batch;
+  const std::uint64_t first_batch = trainer_.position().next_batch + trainer_.position().begun.batches;
   epoch_result result;
   result.training = trainer_.train_epoch(run_.training, stop, [&](const train::epoch_progress& at) {
     if (at.exact) log_->add_steps(at);
@@ -197,8 +204,7 @@ void training_program::finish_epoch(epoch_result result, std::stop_token stop) {
 }
 
 void training_program::save(const char* why) {
-  const auto& at = trainer_.position();
-  if (why != nullptr) fmt::print("{} at epoch {}, batch {}", why, at.epoch + 1, at.next_batch);
+  if (why != nullptr) fmt::print("{} at {}", why, place_of(trainer_.position(), trainer_.options()));
   if (!options_.checkpoint.empty() && !kept_) trainer_.save(options_.checkpoint);
   kept_ = true;
   if (why != nullptr)

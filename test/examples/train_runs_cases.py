@@ -15,6 +15,7 @@ import h5py
 import numpy
 
 from program_case import program_case, programs
+from train_logs_cases import timeless
 
 
 def datasets_of(path):
@@ -144,6 +145,38 @@ class train_runs(program_case):
 
     def test_so_does_the_end_of_its_terminal(self):
         self.check_signal(signal.SIGHUP)
+
+    def test_sigterm_between_the_batches_of_a_step_loses_none_of_them(self):
+        data, log = self.make_rows(rows=20000), self.folder / "stopped.jsonl"
+        command = lambda name, *more: (
+            "penstock-train", data, "--hidden", "256", "--batch-rows", 8, "--accumulate", 60, "--epochs", 8, "--device", "host",
+            "--checkpoint", self.folder / f"{name}.h5", "--log", self.folder / f"{name}.jsonl", "--log-steps", 7, *more
+        )  # fmt: skip
+        for attempt in range(10):  # one of 60 batches ends a step
+            log.unlink(missing_ok=True)
+            running = self.start_program(*map(str, command("stopped")), stdout=subprocess.PIPE)
+            while not log.exists() or log.read_text().count("\n") < 8 + attempt % 3:  # an epoch has 7 lines
+                self.assertIsNone(running.poll())
+            running.send_signal(signal.SIGTERM)
+            shown, errors = running.communicate(timeout=100)
+            self.assertEqual((running.returncode, errors), (128 + signal.SIGTERM, ""), shown)
+            if within := re.search(r"stopped at epoch (\d), batch (\d+) \((\d+) of the 60 batches of a step\); go on with", shown):
+                break
+        self.assertTrue(within, shown)
+        epoch, batch, begun = map(int, within.groups())
+        self.assertEqual(batch % 60, begun)
+        with h5py.File(self.folder / "stopped.h5") as file:
+            there = json.loads(file.attrs["penstock"])
+            self.assertEqual(file["gradients/layer0/weight"].shape, file["model/layer0/weight"].shape)
+        self.assertEqual((there["epoch"] + 1, there["next_row"] + 8 * begun), (epoch, 8 * batch))
+        resumed = self.run_program(*command("stopped", "--resume")).stdout
+        self.assertIn(f"epoch {epoch}, batch {batch} ({begun} of the 60 batches of a step)\n", resumed)
+        self.assertNotIn("not to the bits", resumed)
+        self.run_program(*command("whole"))
+        self.assert_same_state(self.folder / "whole.h5", self.folder / "stopped.h5")
+        logs = [[timeless(json.loads(line)) for line in (self.folder / f"{name}.jsonl").read_text().splitlines()]
+                for name in ("whole", "stopped")]  # fmt: skip
+        self.assertEqual(*logs)
 
     def test_a_signal_does_not_wait_for_files_to_be_opened_and_planned_for(self):
         data = self.make_rows(rows=10)
