@@ -233,6 +233,14 @@ pipeline opened::build(const pipeline_plan& plan, std::shared_ptr<gpu::memory> m
   return pipeline(std::make_unique<pipeline::impl>(impl_->stand_on(plan, std::move(memory), impl_->parts->transport)));
 }
 
+const std::vector<std::string>& pipeline::class_names(std::string_view field) const noexcept {
+  static const std::vector<std::string> no_names;
+  const auto& fields = impl_->on->parts->from.fields();
+  for (std::size_t i = 0; i < fields.size(); ++i)
+    if (fields[i].name == field) return impl_->on->readers[i].class_names();
+  return no_names;
+}
+
 std::size_t ground::conversion_from(std::size_t host_field) const noexcept {
   for (std::size_t c = 0; c < fields.conversions.size(); ++c)
     if (fields.conversions[c].from == host_field) return c;

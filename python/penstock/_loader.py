@@ -180,6 +180,14 @@ class Loader:
         """The file, the dataset and the row in it where a row of the source is stored."""
         return RowPlace(*self._core.place_of(text("field", field), whole("row", row)))
 
+    def class_names(self, field: str) -> tuple[str, ...]:
+        """What the numbers of a field of texts of variable length stand for: the texts of all its files, sorted, whichever
+        rows take part; number n is text n. They are those of this source: another one, as that of a test set, has a list and
+        numbers of its own. Empty for other types. Not after close(). Raises ValueError for a field that there is not."""
+        if text("field", field) not in self._run.fields:
+            raise ValueError(f"the source has no field '{field}'; it has {', '.join(self._run.fields)}")
+        return tuple(self._core.class_names(field))
+
     def state_dict(self) -> dict[str, Any]:
         """Where the loop is, with all that decides which rows follow: plain values, for torch.save() or JSON. The batch in
         hand counts as done."""

@@ -43,6 +43,14 @@ nb::tuple place_of(const stream_loader& loader, const std::string& field, std::u
   return nb::make_tuple(name(place->file), name(place->dataset), place->row);
 }
 
+nb::list class_names_of(const stream_loader& loader, const std::string& field) {
+  nb::list all;
+  for (const std::string& text :
+       loader.look_at([&](const pipeline::pipeline& pipe) { return pipe.class_names(field); }))
+    all.append(name(text));
+  return all;
+}
+
 /// Functions of map() may refer to the loader that calls them: the garbage collector sees such rings.
 int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
@@ -90,6 +98,7 @@ void bind_loader(nb::module_& m) {
           "write_trace", [](const stream_loader& l, const nb::bytes& file) { return l.write_trace(bytes_of(file)); },
           nb::arg("file"))
       .def("place_of", &place_of, nb::arg("field"), nb::arg("row"))
+      .def("class_names", &class_names_of, nb::arg("field"))
       .def("state", &stream_loader::state, nb::arg("epoch"), nb::arg("batch"))
       .def("resume_at", &stream_loader::resume_at, nb::arg("state"))
       .def_prop_ro("batches", [](const stream_loader& l) {

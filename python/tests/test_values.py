@@ -85,6 +85,38 @@ def test_enumerations_and_texts_are_numbers(tmp_path):
     np.testing.assert_array_equal(read(path, "/text"), [sorted(words).index(text) for text in texts])
 
 
+def test_numbers_of_texts_have_names_which_are_those_of_one_source(tmp_path):
+    texts = {"train": ["cat", "ant", "bee", "ant"], "test": ["cat", "bee", "bee"], "odd": [b"\xff", "é".encode(), b"z"]}
+    for name, rows in texts.items():
+        with h5py.File(tmp_path / f"{name}.h5", "w") as f:
+            f.create_dataset("label", data=rows, dtype=h5py.string_dtype())
+            f["n"] = np.arange(len(rows))
+
+    def loaded(*files, rows=slice(0, 99)):
+        places = [f"{tmp_path}/{file}.h5" for file in files]
+        source = ps.Source(label=[f"{file}:/label" for file in places], n=[f"{file}:/n" for file in places])
+        return ps.Loader(source.select(rows), 99, device="host", device_memory="8MiB", pinned_memory="4MiB")
+
+    for rows in (slice(0, 4), slice(1, 2)):  # which rows take part is no matter
+        train = loaded("train", rows=rows)
+        assert train.class_names("label") == ("ant", "bee", "cat")
+        names = [train.class_names("label")[code] for code in next(train.epoch(0)).numpy("label")]
+        assert names == texts["train"][rows]
+    test = loaded("test", rows=slice(0, 3))
+    assert test.class_names("label") == ("bee", "cat")  # 0 is "ant" there
+    both = loaded("train", "test", rows=slice(4, 7))
+    assert both.class_names("label") == ("ant", "bee", "cat")
+    assert next(both.epoch(0)).numpy("label").tolist() == [2, 1, 1]
+    odd = loaded("odd", rows=slice(0, 3)).class_names("label")
+    assert [os.fsencode(name) for name in odd] == sorted(texts["odd"])
+    assert test.class_names("n") == ()
+    with pytest.raises(ValueError, match="no field 'other'; it has label, n"):
+        test.class_names("other")
+    test.close()
+    with pytest.raises(ps.ClosedError):
+        test.class_names("label")
+
+
 @pytest.mark.parametrize("row_shape", [(), (1,), (5,), (2, 3), (2, 3, 4)])
 def test_rows_of_any_shape(tmp_path, row_shape):
     values = np.arange(60 * int(np.prod(row_shape))).reshape(60, *row_shape)

@@ -1,3 +1,4 @@
+#include "../support/damaged_chunks.hpp"
 #include "small_file.hpp"
 
 #include <boost/test/data/monomorphic.hpp>
@@ -50,6 +51,26 @@ BOOST_AUTO_TEST_CASE(a_field_that_the_source_does_not_have_is_refused) {
     BOOST_CHECK_EXCEPTION(batch.row_identities("image"), std::invalid_argument, [](const auto& e) {
       return std::string(e.what()).find("field 'image', which the source does not have") != std::string::npos;
     });
+}
+
+// Texts of h5py's: sorted they are ant, bee, cat; without the first dataset bee, cat.
+BOOST_AUTO_TEST_CASE(codes_of_texts_have_names_which_are_those_of_one_source) {
+  const small_file file(6, 64);
+  penstock::test::run_python("import h5py\nwith h5py.File('" + file.path().string() +
+                             "', 'r+') as f:\n"
+                             "    for name, texts in ('a', ['cat', 'ant', 'bee']), ('b', ['cat', 'bee', 'bee']):\n"
+                             "        f.create_dataset(name, data=texts, dtype=h5py.string_dtype())");
+  auto both = file.at("/a");
+  both.push_back(file.at("/b").front());
+  using names = std::vector<std::string>;
+  const names all{"ant", "bee", "cat"}, some{"bee", "cat"}, none{};
+  const auto build = [](const pp::source& source) { return pp::read(source).build(gpu::device::host(), small); };
+  const auto one = build(pp::source{}.field("text", both).field("label", file.at("/label")));
+  BOOST_TEST(one.class_names("text") == all, boost::test_tools::per_element());
+  BOOST_TEST(one.class_names("label") == none, boost::test_tools::per_element());
+  BOOST_TEST(one.class_names("other") == none, boost::test_tools::per_element());
+  const auto other = build(pp::source{}.field("text", file.at("/b")));
+  BOOST_TEST(other.class_names("text") == some, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -19,6 +19,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace penstock::pipeline {
 
@@ -78,6 +79,10 @@ class pipeline {
   const order& row_order() const noexcept;
   /// Where row `row` of the source is stored; nothing for a field that a transform makes.
   std::optional<row_place> place_of(std::string_view field, std::uint64_t row) const;
+  /// What the codes of a field of texts of variable length stand for: the texts of all its datasets, sorted, whichever
+  /// rows take part; code n is text n. Another source has another list, and so other codes for the same texts. Empty
+  /// for other types, and for a field that the source does not have. Of what is read: a transform may put out others.
+  const std::vector<std::string>& class_names(std::string_view field) const noexcept;
   /// For a consumer whose own work on a batch failed: an error as the stages' are, with the rows of batch `at`, file
   /// and dataset of the first of them, and `cause`, which is kept; rows and place are computed now. At
   /// batches_per_epoch() it names the end of the epoch. Throws std::invalid_argument for a batch beyond that.
