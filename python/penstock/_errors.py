@@ -53,7 +53,7 @@ class PipelineError(PenstockError):
 
 
 class GivenBackError(PenstockError):
-    """A batch was used after its loop went on, or after release()."""
+    """A batch was used after its loop went on, or after release() or close()."""
 
 
 class ClosedError(PenstockError):

@@ -203,10 +203,11 @@ class Loader:
         self._run.go_on_at(*at)
 
     def close(self) -> None:
-        """Stops reading and frees what no array holds. Loops in progress end with ClosedError. plan() and report() say what
+        """Stops reading and frees what no array holds: the last batch of a loop is given back, one's that was left by `break`,
+        too. Loops in progress end with ClosedError. plan() and report() say what
         they said before. A signal handler that runs while its thread waits for a batch of this loader cannot close it, and
         gets PenstockError: let it raise an exception."""
-        self._core.close()
+        self._run.close()
 
     def __enter__(self) -> Loader:
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from typing import TYPE_CHECKING, Any, Callable, Iterator, TypeVar
 
@@ -32,6 +33,7 @@ class Run:
         self._loop: object = None  # the loop that may take batches
         self._handle: BatchHandle | None = None  # the batch that was taken last
         self._turn = threading.RLock()  # one thread's loop at a time
+        self._process = os.getpid()
         close_at_exit(self)
 
     def epoch(self, number: int) -> Epoch:
@@ -61,8 +63,8 @@ class Run:
                 self._let_go()  # while the streams that used it are there
                 self.core.pause()
                 raise StopIteration
-            self._handle = self._next(loop.number, at)
-            batch = Batch(self._handle, self.fields, self.device, loop.number)
+            handle = self._handle = self._next(loop.number, at)
+            batch = Batch(handle, self.fields, self.device, loop.number)
             is_last = at + 1 == self.batches
             self._core_at = (self._core_epoch + 1, 0) if is_last else (self._core_epoch, at + 1)
             after = (loop.number + 1, 0) if is_last else (loop.number, at + 1)
@@ -74,6 +76,13 @@ class Run:
         """Nobody has the loop any more. It waits for no turn: the garbage collector may call it on any thread."""
         if self._loop is loop._token:
             self.core.pause()
+
+    def close(self) -> None:
+        """Ends all loops, and gives back the batch that one which was left by `break` had in hand."""
+        self.core.close()  # whoever waits for a batch lets go of the turn
+        if os.getpid() == self._process:  # else a thread that is the parent's alone may have it
+            with self._turn:
+                self._let_go()
 
     def _begin(self, loop: Epoch) -> None:
         if loop._taken:

@@ -55,8 +55,8 @@ batch_handle::batch_handle(pipeline::batch rows, std::uint64_t epoch)
 void batch_handle::refuse_late_use(const std::string& what) const {
   if (!share_)
     throw given_back(what + " of batch " + std::to_string(index_) + " of epoch " + std::to_string(epoch_) +
-                     " is asked for after the batch was given back, by release() or as its loop went on; arrays that "
-                     "were made from it before stay valid");
+                     " is asked for after the batch was given back, by release() or close(), or as its loop went on; "
+                     "arrays that were made from it before stay valid");
 }
 
 const pipeline::shared_batch& batch_handle::share(const char* what) const {

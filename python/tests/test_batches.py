@@ -2,6 +2,8 @@
 
 import ctypes
 import gc
+import subprocess
+import sys
 import threading
 
 import h5py
@@ -199,6 +201,60 @@ def test_a_batch_can_be_given_back_early(make):
     padded.release()
     with pytest.raises(ps.GivenBackError, match="^the mask of batch 2 of epoch 3 is asked for"):
         mask.numpy()
+
+
+@pytest.mark.parametrize("how", ["break", "with", "error", "end"])
+def test_close_gives_back_the_batch_of_a_loop_that_was_left(make, how):
+    loader = make(order=ps.Shuffled(seed=1))
+    loop, taken = loader.epoch(0), []
+
+    def leave():
+        for batch in loop:
+            taken.append((batch, batch.numpy("label").copy()))
+            if how == "end" and batch.index + 1 < len(loader):
+                continue
+            if how == "error":
+                raise RuntimeError
+            break
+
+    if how == "with":
+        with loader:
+            leave()
+    else:
+        try:
+            leave()
+        except RuntimeError:
+            pass
+        assert taken[-1][0].numpy("label").tolist() == taken[-1][1].tolist()
+        loader.close()
+    with pytest.raises(ps.GivenBackError, match=r"by release\(\) or close\(\)"):
+        taken[-1][0].numpy("label")
+    if how != "end":
+        with pytest.raises(ps.ClosedError):
+            next(loop)
+
+
+LEFT = """
+import sys, penstock as ps
+def resident_mib():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096 >> 20
+loader = ps.Loader(ps.Source(x=sys.argv[1]), 64, device="host", order=ps.Shuffled(seed=1), device_memory="64MiB", pinned_memory="8MiB")
+with loader:
+    for batch in loader.epoch(0):
+        if batch.index == len(loader) - 1:
+            break
+    used = resident_mib()
+print(used - resident_mib(), batch)
+"""
+
+
+def test_a_loader_whose_loop_was_left_frees_its_memory(tmp_path):
+    with h5py.File(tmp_path / "large.h5", "w") as f:
+        f["x"] = np.ones((16384, 1024), np.float32)  # 64 MiB
+    done = subprocess.run([sys.executable, "-c", LEFT, f"{tmp_path}/large.h5:/x"], capture_output=True, text=True, timeout=120)
+    assert done.stderr == ""
+    freed, _, batch = done.stdout.partition(" ")
+    assert int(freed) > 16 and "given back" in batch
 
 
 def test_rows_are_identified_by_dataset_and_row(make, tmp_path):
