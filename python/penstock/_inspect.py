@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from . import _core
 from ._checks import path as path_bytes
+from ._interrupt import interruptible
 
 
 @dataclass(frozen=True)
@@ -32,4 +33,4 @@ class Dataset:
 
 def inspect(path: str | os.PathLike[str]) -> list[Dataset]:
     """Every dataset of the file, by name. Raises DataError."""
-    return [Dataset(**described) for described in _core.inspect(path_bytes("the file", path))]
+    return [Dataset(**described) for described in interruptible(_core.inspect, path_bytes("the file", path))]

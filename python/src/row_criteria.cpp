@@ -55,6 +55,8 @@ struct row_criteria::condition {
  private:
   bool asked(double value) const {
     const with_gil locked;
+    // What is no bytecode, as a set's __contains__, looks at no signals by itself.
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
     const int answer = PyObject_IsTrue(keep(value).ptr());
     if (answer < 0) throw nb::python_error();
     return answer == 1;

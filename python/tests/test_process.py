@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 import weakref
 
 import h5py
@@ -203,6 +204,56 @@ def test_ctrl_c_ends_a_wait_for_a_price_or_a_loader(waiting, call):
     assert process.stdout.readline() == "interrupted\n"
     let_go()
     assert finish(process) == (0, "read\n", "")
+
+
+@pytest.fixture
+def ctrl_c_when():
+    """Sends SIGINT to the main thread when something is so."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    main, over, threads = threading.main_thread().ident, threading.Event(), []
+
+    def interrupt(is_so):
+        while not over.is_set():
+            if is_so():
+                return signal.pthread_kill(main, signal.SIGINT)
+            time.sleep(1e-3)
+
+    def when(is_so):
+        threads.append(threading.Thread(target=interrupt, args=(is_so,)))
+        threads[-1].start()
+
+    yield when
+    over.set()
+    threads.pop().join()
+    signal.signal(signal.SIGINT, before)
+
+
+def at_work():
+    return [thread for thread in threading.enumerate() if thread.name == "penstock" and thread.ident]
+
+
+def test_ctrl_c_ends_a_wait_for_what_a_file_holds(tmp_path, ctrl_c_when):
+    one_value = h5py.h5s.create_simple((1,))
+    with h5py.File(tmp_path / "many.h5", "w", libver="latest") as f:
+        for n in range(8000):  # some tenths of a second
+            h5py.h5d.create(f.id, b"%d" % n, h5py.h5t.NATIVE_INT8, one_value)
+    ctrl_c_when(at_work)
+    with pytest.raises(KeyboardInterrupt):
+        ps.inspect(tmp_path / "many.h5")
+    left = at_work()
+    assert len(left) == 1  # it was not waited for
+    left.pop().join()
+
+
+@pytest.mark.parametrize("what", [lambda rows: ps.Loader(rows, device="host"), lambda rows: ps.price(rows, ps.Sequential())])
+def test_ctrl_c_ends_conditions_that_run_no_bytecode(tmp_path, ctrl_c_when, what):
+    rows, seen = 5_000_000, []
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f.create_dataset("label", shape=(rows,), dtype="i1", chunks=(1 << 20,))
+    ctrl_c_when(lambda: seen)
+    with pytest.raises(KeyboardInterrupt):
+        what(ps.Source(label=f"{tmp_path}/a.h5:/label").where("label", seen.append))
+    assert 0 < len(seen) < rows
 
 
 def test_a_loader_that_comes_after_ctrl_c_is_closed(source):
