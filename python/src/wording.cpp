@@ -16,6 +16,10 @@ constexpr wording wordings[] = {
      "another place can begin when the arrays of their rows are deleted (del x); those in functions that an error "
      "ended "
      "are held by its traceback, until the next error"},
+    {"(mix_options::rows)", "(rows of mixed())"},
+    {"its batch_rows is ", "its batch_size, of all ranks together, is "},
+    {"its last_batch is ", "its `last` is "},
+    {", and this pipeline's ", ", and this loader's "},
     {"(batch_options::last)", "(last='pad' or 'drop')"},
     {"batch_options::rows", "batch_size"},
     {"transport_options::threads", "threads"},

@@ -41,6 +41,11 @@ def test_other_sentences_are_in_python_s_words_too(make, tmp_path):
     assert next(make(of=rows.reading(allow_missing_sources=True)).epoch(0)).rows == 10
 
 
+def test_runs_that_are_too_long_for_a_mix_are_refused_in_python_s_words(make, source):
+    with pytest.raises(ValueError, match=r"or draw more rows in an epoch \(rows of mixed\(\)\)$"):
+        make(of=ps.mixed([source, source, source], rows=100), order=ps.Shuffled(seed=1, run_rows=64))
+
+
 def test_a_loader_says_that_it_is_no_dataset(make):
     with pytest.raises(TypeError, match="in place of a DataLoader"):
         make()[0]

@@ -52,8 +52,10 @@ def test_a_state_of_other_rows_is_refused_by_name(make, source):
     state = make(order=ps.Shuffled(seed=1)).state_dict()
     with pytest.raises(ValueError, match="order.*seed 1.*seed 2"):
         make(order=ps.Shuffled(seed=2)).load_state_dict(state)
-    with pytest.raises(ValueError, match="batch_rows is 64.*65"):
+    with pytest.raises(ValueError, match="its batch_size, of all ranks together, is 64, and this loader's 65$"):
         make(65, order=ps.Shuffled(seed=1)).load_state_dict(state)
+    with pytest.raises(ValueError, match="its `last` is \"keep\", and this loader's \"drop\"$"):
+        make(last="drop", order=ps.Shuffled(seed=1)).load_state_dict(state)
     with pytest.raises(ValueError, match="10 of 1000 rows take part"):
         make(of=source.select(slice(0, 10)), order=ps.Shuffled(seed=1)).load_state_dict(state)
     with pytest.raises(ValueError, match="not the state of a loader"):
