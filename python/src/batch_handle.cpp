@@ -5,7 +5,10 @@
 
 #include <unistd.h>
 
+#include <cstddef>
+#include <functional>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "errors.hpp"
@@ -21,6 +24,9 @@ std::shared_ptr<pipeline::batch> shared(pipeline::batch rows) {
   };
   return {new pipeline::batch(std::move(rows)), give_back};
 }
+
+/// From the last multiple of 16 bytes on. Memory of batches begins at one, so that nothing before it is touched.
+std::size_t bytes_before(const void* rows) noexcept { return reinterpret_cast<std::uintptr_t>(rows) % 16; }
 
 /// A capsule owns its tensor until a consumer renames it.
 template <class Managed>
@@ -87,14 +93,44 @@ std::optional<std::uintptr_t> batch_handle::stream() const {
 
 void batch_handle::used_on(std::uintptr_t stream) const { share("use on another stream").used_on(stream_of(stream)); }
 
-nb::object batch_handle::capsule(const std::optional<std::string>& field, std::optional<std::uintptr_t> stream,
-                                 bool versioned) const {
+template <class Change>
+nb::object batch_handle::capsule_of(const std::optional<std::string>& field, std::optional<std::uintptr_t> stream,
+                                    bool versioned, Change change) const {
   if (!share_) refuse_late_use(field ? "field '" + *field + "'" : "the mask");
   std::optional<gpu::stream_ref> consumer;
   if (stream) consumer = stream_of(*stream);
+  const auto made = [&](auto managed) {
+    change(managed->tensor);
+    return make_capsule(std::move(managed));
+  };
   if (versioned)
-    return make_capsule(field ? share_.tensor_versioned(*field, consumer) : share_.mask_tensor_versioned(consumer));
-  return make_capsule(field ? share_.tensor(*field, consumer) : share_.mask_tensor(consumer));
+    return made(field ? share_.tensor_versioned(*field, consumer) : share_.mask_tensor_versioned(consumer));
+  return made(field ? share_.tensor(*field, consumer) : share_.mask_tensor(consumer));
+}
+
+nb::object batch_handle::capsule(const std::optional<std::string>& field, std::optional<std::uintptr_t> stream,
+                                 bool versioned) const {
+  return capsule_of(field, stream, versioned, [](const dlpack::tensor&) {});
+}
+
+nb::object batch_handle::flat_capsule(const std::optional<std::string>& field, std::optional<std::uintptr_t> stream,
+                                      bool versioned) const {
+  return capsule_of(field, stream, versioned, [](dlpack::tensor& rows) {
+    const std::size_t before = bytes_before(rows.data), element = rows.element.bits / 8;
+    rows.data = static_cast<std::byte*>(rows.data) - before;
+    rows.shape[0] = std::accumulate(rows.shape, rows.shape + rows.dimensions, std::int64_t{1}, std::multiplies<>{}) +
+                    static_cast<std::int64_t>(before / element);
+    rows.strides[0] = 1;
+    rows.dimensions = 1;
+  });
+}
+
+std::size_t batch_handle::elements_before(const std::optional<std::string>& field) const {
+  if (!share_) refuse_late_use(field ? "field '" + *field + "'" : "the mask");
+  const pipeline::batch& rows = share_.rows();
+  if (!field) return bytes_before(rows.mask());
+  const pipeline::field_view view = rows.view(*field);
+  return bytes_before(view.data) / size_of(view.element);
 }
 
 void bind_batch(nb::module_& m) {
@@ -109,7 +145,10 @@ void bind_batch(nb::module_& m) {
       .def("row_identities", &batch_handle::row_identities, nb::arg("field"))
       .def_prop_ro("stream", &batch_handle::stream)
       .def("used_on", &batch_handle::used_on, nb::arg("stream"))
-      .def("capsule", &batch_handle::capsule, nb::arg("field").none(), nb::arg("stream").none(), nb::arg("versioned"));
+      .def("capsule", &batch_handle::capsule, nb::arg("field").none(), nb::arg("stream").none(), nb::arg("versioned"))
+      .def("flat_capsule", &batch_handle::flat_capsule, nb::arg("field").none(), nb::arg("stream").none(),
+           nb::arg("versioned"))
+      .def("elements_before", &batch_handle::elements_before, nb::arg("field").none());
 }
 
 }  // namespace penstock::python

@@ -41,12 +41,21 @@ class batch_handle {
   /// use it; none: the batch's own.
   nanobind::object capsule(const std::optional<std::string>& field, std::optional<std::uintptr_t> stream,
                            bool versioned) const;
+  /// The same rows for XLA, whose programs for GPUs take what begins at a multiple of 16 bytes: in one dimension, with
+  /// the elements_before() from the last such address on; what these hold may change at any time.
+  nanobind::object flat_capsule(const std::optional<std::string>& field, std::optional<std::uintptr_t> stream,
+                                bool versioned) const;
+  std::size_t elements_before(const std::optional<std::string>& field) const;
 
  private:
   /// Throws given_back, where it was, of what is asked for.
   const pipeline::shared_batch& share(const char* what) const;
   void refuse_late_use(const std::string& what) const;
   gpu::stream_ref stream_of(std::uintptr_t handle) const;
+  /// A capsule of what `change` makes of the tensor.
+  template <class Change>
+  nanobind::object capsule_of(const std::optional<std::string>& field, std::optional<std::uintptr_t> stream,
+                              bool versioned, Change change) const;
 
   pipeline::shared_batch share_;
   std::uint64_t epoch_, index_;

@@ -188,6 +188,23 @@ def test_jax_reads_rows_before_they_come_back(on_gpu):
     assert int(sum(int(s) for s in sums)) == 999 * 500
 
 
+def test_jax_takes_rows_wherever_they_begin(on_gpu):
+    # XLA's programs refuse what begins at no multiple of 16 bytes: every other batch of 30 rows of int32, the last mask.
+    taken_by("jax")
+    import jax
+
+    twice = jax.jit(lambda rows: rows * 2)
+    for epoch in range(3):
+        first = 0
+        for batch in on_gpu(30, last="pad", held=0).epoch(epoch):
+            labels, mask = twice(batch.jax("label")), twice(batch.mask.jax())
+            expected = np.zeros(30, np.int32)
+            expected[: batch.valid_rows] = np.arange(first, first + batch.valid_rows)
+            np.testing.assert_array_equal(np.asarray(labels), 2 * expected)
+            np.testing.assert_array_equal(np.asarray(mask), 2 * (np.arange(30) < batch.valid_rows))
+            first += batch.valid_rows
+
+
 def test_cupy_uses_its_current_stream(on_gpu):
     taken_by("cupy")
     import cupy
