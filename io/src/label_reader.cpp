@@ -1,6 +1,7 @@
 #include "label_reader.hpp"
 
 #include "ask_for_memory.hpp"
+#include "claimed_texts.hpp"
 #include "stored_texts.hpp"
 #include "virtual_texts.hpp"
 
@@ -64,17 +65,25 @@ label_reader::label_reader(read_world& world, const source_file& file, const ope
   const stopwatch watch(world.count.lock_nanoseconds);
   const library_guard guard;
   one_code_ = stores_nothing(d);
-  ask_for_memory(world.faults, memory_items::staged, (one_code_ ? 1 : d.values()) * sizeof(std::int32_t));
+  const auto ask = [&](std::uint64_t codes) {
+    ask_for_memory(world.faults, memory_items::staged, codes * sizeof(std::int32_t));
+  };
   if (one_code_) {
+    ask(1);
     codes_ = {code_of(describe_dataset(dataset, text_form::references).fill_text)};
   } else if (d.info.layout == layout::virtual_dataset) {
+    virtual_texts texts(world, file, dataset, d);
+    check_claimed_texts(d.values(), texts.file_bytes());
+    ask(d.values());
     codes_.reserve(d.values());
-    read_virtual_texts(world, file, dataset, d,
-                       [&](const char* text) { codes_.push_back(code_of(text != nullptr ? text : "")); });
+    texts.visit([&](const char* text) { codes_.push_back(code_of(text != nullptr ? text : "")); });
   } else {
+    stored_texts texts(world, file, dataset);
+    check_claimed_texts(d.values(), texts.file_bytes());
+    ask(d.values());
     codes_.resize(d.values());
     sink to(*this, world.faults);
-    stored_texts(world, file, dataset).visit(to);
+    texts.visit(to);
     world.library.close_idle();
   }
   if (found_.empty()) throw damage(whys_.front());

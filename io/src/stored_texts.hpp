@@ -2,6 +2,7 @@
 
 #include "global_heap.hpp"
 #include "open_reader.hpp"
+#include "raw_file.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -30,6 +31,7 @@ class stored_texts {
   /// `dataset`: described as text_form::references. Throws failure.
   stored_texts(read_world& world, const source_file& file, const open_dataset& dataset);
 
+  std::uint64_t file_bytes() const noexcept { return file_->bytes(); }
   /// Throws failure where reading fails for another reason than damage. Positions do not come in order.
   void visit(text_sink& to);
 

@@ -1,5 +1,6 @@
 #include "virtual_texts.hpp"
 
+#include "claimed_texts.hpp"
 #include "read_driver.hpp"
 #include "source_files.hpp"
 #include "stored_texts.hpp"
@@ -8,8 +9,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -44,7 +47,19 @@ class survey {
 
   std::uint64_t longest = 0;
 
+  /// Of all files that were visited.
+  std::uint64_t file_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const std::size_t number : files_) {
+      std::error_code gone;  // between then and now; it counts for nothing
+      const std::uint64_t size = std::filesystem::file_size(world_.files[number].path, gone);
+      if (!gone) bytes += size;
+    }
+    return bytes;
+  }
+
   void visit(const source_file& file, const open_dataset& dataset, std::size_t depth) {
+    files_.insert(file.number);
     if (depth > deepest) throw failure(fmt::format("its sources are virtual themselves more than {} deep", deepest));
     const property_id creation(checked(H5Dget_create_plist(dataset.id.native()), "its properties cannot be read"));
     source_finder files(world_.files[file.number].path, world_.faults);
@@ -80,13 +95,19 @@ class survey {
       return true;
     }
     longest_text sink(fmt::format("{}:{}", name.file, name.dataset));
-    if (d.values() > 0) stored_texts(world_, file, dataset).visit(sink);
+    files_.insert(file.number);
+    if (d.values() > 0) {
+      stored_texts texts(world_, file, dataset);
+      check_claimed_texts(d.values(), texts.file_bytes());
+      texts.visit(sink);
+    }
     longest = std::max(longest, sink.bytes);
     return true;
   }
 
   read_world& world_;
   std::set<std::pair<std::size_t, std::string>> done_;
+  std::set<std::size_t> files_;  // their numbers
 };
 
 /// Texts that libhdf5 allocated, given back at the end.
@@ -134,17 +155,23 @@ void read_parts(hid_t dataset, const dataset_description& d, const box& part, st
 
 }  // namespace
 
-void read_virtual_texts(read_world& world, const source_file& file, const open_dataset& dataset,
-                        const dataset_description& d, const std::function<void(const char*)>& f) {
+virtual_texts::virtual_texts(read_world& world, const source_file& file, const open_dataset& dataset,
+                             const dataset_description& description)
+    : dataset_(dataset), description_(description) {
   const library_guard guard;
   survey sources(world);
   sources.visit(file, dataset, 0);
   world.library.close_idle();
+  file_bytes_ = sources.file_bytes();
+  most_at_once_ = std::clamp<std::uint64_t>(bytes_at_once / (sources.longest + 1), 1, texts_at_once);
+}
+
+void virtual_texts::visit(const std::function<void(const char*)>& f) const {
+  const library_guard guard;
   box all;
-  all.rank = d.rank;
-  std::copy(d.info.shape.begin(), d.info.shape.end(), all.count.begin());
-  const auto most = std::clamp<std::uint64_t>(bytes_at_once / (sources.longest + 1), 1, texts_at_once);
-  read_parts(dataset.id.native(), d, all, most, f);
+  all.rank = description_.rank;
+  std::copy(description_.info.shape.begin(), description_.info.shape.end(), all.count.begin());
+  read_parts(dataset_.id.native(), description_, all, most_at_once_, f);
 }
 
 }  // namespace penstock::io

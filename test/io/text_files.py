@@ -128,6 +128,12 @@ crafted("repeated.h5", lambda f: one_reference(f, "a" * 200000), rows=16384)
 crafted("heap_of_none.h5", lambda f: number(10, 96, 1))
 with h5py.File(path("claimed.h5"), "w") as f:
     f.create_dataset("x", (1 << 28,), h5py.string_dtype())
+    one = f.create_dataset("one_chunk", (1 << 28,), h5py.string_dtype(), chunks=(1 << 18,), compression=9)
+    one[0] = "a"
+    f.create_dataset("few", data=["a", "b"], dtype=h5py.string_dtype())
+    shown = h5py.VirtualLayout((1 << 28,), h5py.string_dtype())
+    shown[:2] = h5py.VirtualSource(".", "few", (2,))
+    f.create_virtual_dataset("shown", shown)
 
 # A damaged chunk; two rows whose references are damaged, in another one.
 with h5py.File(path("damaged.h5"), "w") as f:

@@ -270,6 +270,17 @@ BOOST_AUTO_TEST_CASE(what_headers_claim_of_texts_takes_no_memory,
     for (const auto& item : reader.memory({})) held += item.bytes;
     return text_of(reader, reader.rows() - 1).empty() && held < (1 << 20);
   }));
+  for (const std::string dataset : {"/one_chunk", "/shown"})  // 2^28 texts of which few are stored
+    BOOST_TEST(in_child([&] {
+                 try {
+                   io::row_reader({{.file = texts_folder() / "claimed.h5", .dataset = dataset}});
+                   return false;
+                 } catch (const io::error& e) {
+                   return std::string(e.what()).find("claimed.h5:" + dataset +
+                                                     ": it claims 268435456 texts, of which") != std::string::npos;
+                 }
+               }),
+               dataset);
 }
 
 BOOST_AUTO_TEST_CASE(damaged_texts_are_named_by_their_rows_and_others_are_read) {
