@@ -41,7 +41,7 @@ struct file::impl {
     const open_dataset opened(id.native(), dataset);
     auto info = describe_dataset(opened).info;
     if (info.layout == layout::virtual_dataset) try {
-        info.missing_sources = absent_sources(opened.id.native(), faults);
+        info.missing_sources = survey_sources(opened.id.native(), faults).absent;
       } catch (const failure& e) {
         if (!is_absence(e.system)) throw;
         info.unreadable = e.what();

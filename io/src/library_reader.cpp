@@ -112,6 +112,8 @@ std::shared_ptr<library_dataset> library_reader::open() const {
       throw failure("it cannot be opened again", system, library_messages());
     }
     open->check = std::make_unique<chunk_check>(*description_, world_.checks);
+    if (description_->info.layout == layout::virtual_dataset)
+      open->sources = std::make_unique<source_check>(open->dataset.native(), world_.checks, world_.faults);
     return open;
   });
 }
@@ -119,6 +121,7 @@ std::shared_ptr<library_dataset> library_reader::open() const {
 void library_reader::read(const read_request& request, scratch& s) const {
   const auto dataset = open();  // outlives the guards below: giving it back takes another lock
   dataset->check->look(dataset->dataset.native(), request.part, request.row_axis);
+  if (dataset->sources) dataset->sources->look(request.part);
   const auto packed = packed_strides(request.part.count, request.part.rank, description_->value.bytes);
   const auto plan =
       plan_runs(request.part.count, request.part.rank, packed, request.strides, description_->value.bytes);

@@ -5,6 +5,7 @@
 #include "counters.hpp"
 #include "open_files.hpp"
 #include "raw_file.hpp"
+#include "source_check.hpp"
 
 #include <filesystem>
 #include <string>
@@ -17,7 +18,8 @@ namespace penstock::io {
 struct library_dataset {
   file_id file;
   dataset_id dataset;
-  std::unique_ptr<chunk_check> check;  ///< asked before each read
+  std::unique_ptr<chunk_check> check;     ///< asked before each read
+  std::unique_ptr<source_check> sources;  ///< the same of a virtual dataset; or null
 };
 
 /// What the readers of one field share.

@@ -25,7 +25,9 @@ void row_reader::impl::sum_up() {
     needs.cut_chunks = std::max(needs.cut_chunks, m.cut_chunks);
     needs.chunk_bytes = std::max(needs.chunk_bytes, m.chunk_bytes);
     needs.cut_rows = std::max(needs.cut_rows, m.cut_rows);
-    needs.check_bytes = std::max(needs.check_bytes, m.check_bytes);
+    needs.check_bytes = std::max({needs.check_bytes, m.check_bytes, o.check_bytes});
+    open_mapping_bytes = std::max(open_mapping_bytes, o.mapping_bytes);
+    open_mappings += o.mapping_bytes > 0;
     needs.library_bytes = std::max(needs.library_bytes, m.library_bytes);
     needs.library_datasets += m.library_datasets;
   }
@@ -67,7 +69,7 @@ std::vector<memory_item> row_reader::impl::memory(const read_resources& resource
     if (bytes > 0) items.push_back({name, bytes});
   };
   add(memory_items::chunk_index, needs.index_bytes);
-  add(memory_items::mappings, needs.mapping_bytes);
+  add(memory_items::mappings, needs.mapping_bytes + open_mapping_bytes * std::min(open_files, open_mappings));
   add(memory_items::staged, needs.staged_bytes);
   add(memory_items::scratch, resources.concurrency * needs.scratch.bytes());
   add(memory_items::check, 2 * needs.check_bytes);

@@ -20,6 +20,8 @@ struct open_segment {
   std::size_t text_bytes = 0;  // of one string
   std::size_t row_axis = 0;
   box part;  // of the dataset: what all rows give
+  // Where libhdf5 reads a virtual dataset: of a half of check_memory for its sources, and of its mappings while open.
+  std::size_t check_bytes = 0, mapping_bytes = 0;
   packing packed;
   std::string not_packed;  // why its attributes cannot say how it is packed
   value_conversion conversion;
@@ -55,7 +57,8 @@ struct row_reader::impl {
   std::size_t open_files = 1;
   bool allow_missing_sources = false;
   std::uint64_t decoded_rows = 0;
-  reader_memory needs;  // the largest of each, but the sums of what is held
+  reader_memory needs;                                    // the largest of each, but the sums of what is held
+  std::size_t open_mapping_bytes = 0, open_mappings = 0;  // the largest of open_segment::mapping_bytes, and how many
   std::unique_ptr<scratch_pool> scratches;
   std::once_flag reserved;
 

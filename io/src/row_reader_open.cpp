@@ -87,11 +87,18 @@ void row_reader::impl::add(location where) {
   const auto file = file_of(world, dataset, {current.number, current.number, current.file.native()}, current.linked);
   // Where libhdf5 reads a virtual dataset, it gives fill values for sources that it does not find, and says nothing.
   const bool is_virtual = s.info.layout == layout::virtual_dataset;
-  if (is_virtual && d->info.access != access::direct)
-    s.info.missing_sources = absent_sources(dataset.id.native(), world.faults);
+  source_survey sources;
+  const auto survey = [&] {
+    sources = survey_sources(dataset.id.native(), world.faults);
+    s.info.missing_sources = std::move(sources.absent);
+  };
+  if (is_virtual && d->info.access != access::direct) survey();
   o.reader = open_reader(world, file, dataset, d, s.info);
-  if (is_virtual && d->info.access != s.info.access)
-    s.info.missing_sources = absent_sources(dataset.id.native(), world.faults);
+  if (is_virtual && d->info.access != s.info.access) survey();
+  if (s.info.access == access::locked) {
+    o.check_bytes = sources.check_bytes;
+    o.mapping_bytes = sources.mapping_bytes;
+  }
   decoded_rows = std::max(decoded_rows, is_virtual && s.info.access == access::locked
                                             ? decoded_rows_of_sources(dataset.id.native(), row_axis, world.faults)
                                             : o.reader->decoded_rows(row_axis));

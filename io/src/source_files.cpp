@@ -1,10 +1,12 @@
 #include "source_files.hpp"
 
+#include "chunk_check.hpp"
 #include "describe.hpp"
 #include "external_bytes.hpp"
 #include "library_prefixes.hpp"
 #include "open_hdf5.hpp"
 #include "read_driver.hpp"
+#include "source_check.hpp"
 #include "virtual_mapping.hpp"
 
 #include <fmt/format.h>
@@ -60,7 +62,7 @@ class survey {
  public:
   explicit survey(const fault_seam& faults) : faults_(faults) {}
 
-  std::vector<std::string> absent;
+  source_survey found;
 
   void visit(hid_t dataset, std::size_t depth) {
     if (depth > deepest)
@@ -73,6 +75,7 @@ class survey {
     if (const int files = H5Pget_external_count(creation.native()); files > 0)
       refuse_special_files(creation.native(), static_cast<std::size_t>(files), owner);
     if (H5Pget_layout(creation.native()) != H5D_VIRTUAL) return;
+    found.mapping_bytes += source_check::mapping_bytes(creation.native());
     const file_id own(checked(H5Iget_file_id(dataset), "its file cannot be found"));
     source_finder files(owner, faults_);
     for (const auto& written : written_sources(creation.native())) {
@@ -80,7 +83,7 @@ class survey {
         for (std::uint64_t number = 0; visit_source(written.at(number), files, {owner, {}, own.native()}, depth);)
           ++number;
       } else if (const auto name = written.at(0); !visit_source(name, files, {owner, {}, own.native()}, depth)) {
-        absent.push_back(name.file + ":" + name.dataset);
+        found.absent.push_back(name.file + ":" + name.dataset);
       }
     }
   }
@@ -89,14 +92,24 @@ class survey {
   /// False where there is no such source.
   bool visit_source(const source_name& name, source_finder& files, const source_finder::source& own,
                     std::size_t depth) {
-    const auto found = name.file == "." ? own : files.find(name.file);
-    if (!found || !is_dataset(found->file, name.dataset)) return false;
-    if (done_.contains({found->path.native(), name.dataset})) return true;
-    const dataset_id source(
-        checked(H5Dopen2(found->file, name.dataset.c_str(), H5P_DEFAULT), "a source cannot be opened"));
-    visit(source.native(), depth + 1);
-    done_.insert({found->path.native(), name.dataset});
+    const auto from = name.file == "." ? own : files.find(name.file);
+    if (!from || !is_dataset(from->file, name.dataset)) return false;
+    const std::pair key{from->path.native(), name.dataset};
+    if (done_.contains(key)) return true;
+    const open_dataset source(from->file, name.dataset);
+    measure(source);
+    visit(source.id.native(), depth + 1);
+    done_.insert(key);
     return true;
+  }
+
+  void measure(const open_dataset& source) try {
+    const file_id file(checked(H5Iget_file_id(source.id.native()), "its file cannot be found"));
+    hsize_t bytes = 0;
+    checked(H5Fget_filesize(file.native(), &bytes), "the size of its file cannot be read");
+    found.check_bytes = std::max(found.check_bytes, chunk_check::half_bytes(describe_dataset(source), bytes));
+  } catch (const failure& e) {  // it is damaged: reading tells
+    if (!is_absence(e.system)) throw;
   }
 
   fault_seam faults_;
@@ -176,11 +189,11 @@ std::optional<source_finder::source> source_finder::find(const std::string& writ
   return found_;
 }
 
-std::vector<std::string> absent_sources(hid_t dataset, const fault_seam& faults) {
+source_survey survey_sources(hid_t dataset, const fault_seam& faults) {
   const library_guard guard;
   survey all(faults);
   all.visit(dataset, 0);
-  return std::move(all.absent);
+  return std::move(all.found);
 }
 
 std::uint64_t decoded_rows_of_sources(hid_t dataset, std::size_t row_axis, const fault_seam& faults) {

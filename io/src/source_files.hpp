@@ -42,12 +42,19 @@ class source_finder {
   std::optional<source> found_;
 };
 
-/// FILE:DATASET of the sources of a virtual dataset that are not there: neither its own, nor those of sources that are
-/// virtual themselves; those that %b numbers are as many as there are. Throws failure as source_finder does, and where
-/// those have no end: libhdf5 would crash; and unreadable where what libhdf5 would open for one of them, the file or an
-/// external file of its dataset, is there and no regular file: it may be a pipe, for whose writer libhdf5 would wait
-/// without end.
-std::vector<std::string> absent_sources(hid_t dataset, const fault_seam& faults = {});
+/// What opening looks at in the sources of a virtual dataset.
+struct source_survey {
+  std::vector<std::string> absent;  ///< FILE:DATASET
+  std::size_t check_bytes = 0;      ///< of a half of check_memory, to look at the chunks of any of them
+  std::size_t mapping_bytes = 0;    ///< of source_check
+};
+
+/// Surveys the sources of a virtual dataset. Absent are those that are not there: neither its own, nor those of sources
+/// that are virtual themselves; those that %b numbers are as many as there are. Throws failure as source_finder does,
+/// and where those have no end: libhdf5 would crash; and unreadable where what libhdf5 would open for one of them, the
+/// file or an external file of its dataset, is there and no regular file: it may be a pipe, for whose writer libhdf5
+/// would wait without end.
+source_survey survey_sources(hid_t dataset, const fault_seam& faults = {});
 
 /// row_reader::decoded_rows of a virtual dataset, by what the files of its sources say: for one that libhdf5 reads. 0
 /// where its mappings are not fixed boxes. Throws failure as source_finder does.

@@ -209,6 +209,16 @@ class seeds:
             layout = h5py.VirtualLayout((10,), "<i2")
             layout[:] = h5py.VirtualSource(".", "packed", shape=(10,))
             file.create_virtual_dataset("virtual", layout)
+            # libhdf5 converts these, and reads them; their sources are looked at before.
+            file.create_dataset("stored", data=np.arange(40, dtype="<i2"), chunks=(8,), compression="gzip")
+            layout = h5py.VirtualLayout((20,), "<i2")
+            layout[:16:2] = h5py.VirtualSource(file["stored"])[3:35:4]
+            layout[16:] = h5py.VirtualSource(file["stored"])[20:24]
+            file.create_virtual_dataset("steps", layout)
+            layout = h5py.VirtualLayout((4, 10), "<i4")
+            layout[:2] = h5py.VirtualSource(file["steps"])[:]
+            layout[2:, :5] = h5py.VirtualSource(file["stored"])[30:40]
+            file.create_virtual_dataset("converted", layout)
             file.create_dataset("group/scalar", data=1.5)
             file.create_dataset("empty", shape=(0, 3), dtype="f8", maxshape=(None, 3))
 

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Datasets of which a part cannot be read, for faults.cpp and damage.cpp. Usage: faulty_files.py FOLDER
 
-Writes faulty.h5, and places.txt: dataset, number of a chunk, and where it lies in the file.
+Writes faulty.h5, outside.h5 with a source of it, and places.txt: dataset, number of a chunk, and where it lies in the file.
 """
 import os
 import sys
@@ -36,6 +36,14 @@ with h5py.File(path, "w") as f:
     f.create_dataset("locked_gzip", data=array, chunks=chunks, scaleoffset=0, compression="gzip")
     longer = f.create_dataset("longer", data=array, chunks=chunks, compression="gzip")  # the fourth stream, than its chunk
     longer.id.write_direct_chunk((24, 0), zlib.compress(array[24:32].tobytes() + bytes(300)))
+    layout = h5py.VirtualLayout(shape, "<i4")  # converted, and so read by libhdf5
+    layout[:] = h5py.VirtualSource(f["gzip"])
+    f.create_virtual_dataset("locked_behind", layout)
+    with h5py.File(os.path.join(folder, "outside.h5"), "w") as other:
+        other.create_dataset("gzip", data=array, chunks=chunks, compression="gzip")
+    layout = h5py.VirtualLayout(shape, "<i4")
+    layout[:] = h5py.VirtualSource("outside.h5", "gzip", shape)
+    f.create_virtual_dataset("locked_outside", layout)
     source = h5py.VirtualSource(f["gzip"])
     layout = h5py.VirtualLayout((16, 8), "<u4")
     layout[0:8] = source[40:48]

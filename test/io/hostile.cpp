@@ -402,6 +402,32 @@ with h5py.File(path, 'w') as f:
   }
 }
 
+/// Texts are read when they are opened.
+BOOST_AUTO_TEST_CASE(what_texts_behind_a_virtual_dataset_inflate_to_is_bounded) {
+  const auto file = made_folder() / "inflating_texts.h5";
+  penstock::test::run_python("path = '" + file.string() + "'\n" + R"(
+import h5py, zlib
+from h5py import h5d, h5p, h5s, h5t
+text = h5t.C_S1.copy()
+text.set_size(h5t.VARIABLE)
+space = h5s.create_simple((64,))
+create = h5p.create(h5p.DATASET_CREATE)
+create.set_chunk((64,))
+create.set_deflate(9)
+create.set_deflate(9)
+shown = h5p.create(h5p.DATASET_CREATE)
+shown.set_virtual(space, b'.', b'of', space)
+with h5py.File(path, 'w') as f:
+    d = h5d.create(f.id, b'of', text, space, dcpl=create)
+    d.write_direct_chunk((0,), zlib.compress(zlib.compress(bytes(50 << 20), 9), 9))
+    h5d.create(f.id, b'x', text, space, dcpl=shown)
+)");
+  for (const std::string name : {"/of", "/x"})
+    BOOST_CHECK_EXCEPTION(io::row_reader({{.file = file, .dataset = name}}), io::error, [](const io::error& e) {
+      return e.context().damaged && std::string(e.what()).find("a filter makes more than") != std::string::npos;
+    });
+}
+
 /// Chunks that went through two deflates, and one whose stream is a little longer than it: libhdf5 reads both.
 BOOST_AUTO_TEST_CASE(chunks_that_are_compressed_twice_or_longer_than_they_need_be_are_read) {
   const auto file = made_folder() / "compressed_twice.h5";
