@@ -45,7 +45,7 @@ const std::vector<way>& ways() {
       {"float64", [](options& o) { o.stage.compute = type::float64; }},
       {"bf16", [](options& o) { o.stage.precision = train::precision::bf16; }},
       {"fp16", [](options& o) { o.stage.precision = train::precision::fp16; }},
-      {"fp16 that overflows", [](options& o) { o.stage.precision = train::precision::fp16; }, 0x1p24},
+      {"fp16 that overflows", [](options& o) { o.stage.precision = train::precision::fp16; }, 0x1p18},
       {"dropout",
        [](options& o) {
          o.stage.model.dropout = 0.3, o.stage.model.hidden = {24, 16};
