@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
     examples::check_evaluation(o, data);
     auto session = examples::plan_session(o, data);
     if (o.plan_only) examples::check_resumed(o, session);
-    examples::print_plan(session, o.budget);
+    examples::print_plan(session, o.budget, o.plan_only);
     if (o.plan_only) return;
     examples::training_program program(o, data, std::move(session));
     signals.begin();

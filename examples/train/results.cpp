@@ -1,5 +1,7 @@
 #include "results.hpp"
 
+#include "rehearsal.hpp"
+
 #include <penstock/bytes.hpp>
 
 #include <fmt/format.h>
@@ -7,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
+#include <exception>
 #include <string>
 
 namespace examples {
@@ -14,7 +17,34 @@ namespace examples {
 namespace train = penstock::train;
 namespace gpu = penstock::gpu;
 
-void print_plan(const planned_session& session, const gpu::budget& limits) {
+namespace {
+
+/// What the first steps take beside the plan.
+std::string taken_by_steps(const planned_session& session, bool measure) {
+  if (!measure) return "come with the first steps, and are in --json afterwards";
+  try {
+    return fmt::format("about {}, as measured with the steps of a small model of the same layers",
+                       penstock::format_bytes(rehearsed_bytes(session.device, session.trainer)));
+  } catch (const std::exception& e) {  // as where other processes have left no room for it
+    return fmt::format("were not measured: {}", e.what());
+  }
+}
+
+/// The line for context, modules and graph executables.
+std::string outside_budget(const planned_session& session, bool measure) {
+  if (session.device.is_host())
+    return "outside the budget: none, since the host has no context, modules or graph executables of a device";
+  const gpu::memory_size size = gpu::memory_of(session.device);
+  return fmt::format(
+      "outside the budget: CUDA's context, with what other processes hold, {} of the device's {}; loaded kernels "
+      "(modules) and recorded steps (graph executables): {}",
+      penstock::format_bytes(size.total_bytes - size.free_bytes), penstock::format_bytes(size.total_bytes),
+      taken_by_steps(session, measure));
+}
+
+}  // namespace
+
+void print_plan(const planned_session& session, const gpu::budget& limits, bool measure) {
   const train::trainer_options& trainer = session.trainer;
   fmt::print("device: {}\nmodel: {}, {} parameters\nloss: {}\noptimizer: {}\n", session.device.description(),
              train::to_text(trainer.stage.model), train::parameters(trainer.stage.model),
@@ -23,14 +53,7 @@ void print_plan(const planned_session& session, const gpu::budget& limits) {
              session.plan.training.order);
   for (const std::string& field : session.plan.training.field_reports) fmt::print("{}\n", field);
   fmt::print("\n{}", gpu::to_text(session.plan.ledger, limits));
-  if (session.device.is_cuda()) {
-    const gpu::memory_size size = gpu::memory_of(session.device);
-    fmt::print(
-        "outside the budget: CUDA's context, loaded kernels and recorded steps; with what other processes hold, {} of "
-        "the device's {} are taken before this run loads kernels and records steps\n",
-        penstock::format_bytes(size.total_bytes - size.free_bytes), penstock::format_bytes(size.total_bytes));
-  }
-  fmt::print("\n");
+  fmt::print("{}\n\n", outside_budget(session, measure));
   std::fflush(stdout);
 }
 

@@ -31,8 +31,9 @@ struct epoch_result {
   double gigabytes_per_second = 0;
 };
 
-/// Prints the memory plan: budget, items, what lies outside the budget.
-void print_plan(const planned_session& session, const penstock::gpu::budget& limits);
+/// Prints the memory plan: budget, items, what lies outside the budget. `measure`: on CUDA, what the first steps take
+/// beside it is measured, in some megabytes of the device's memory; a run has its own steps for that.
+void print_plan(const planned_session& session, const penstock::gpu::budget& limits, bool measure);
 /// Prints the line of an epoch.
 void print_epoch(const epoch_result& epoch, std::uint64_t epochs);
 

@@ -87,6 +87,15 @@ class train(program_case):
         self.assertGreater(outside["before_run_bytes"], 1 << 20)
         self.assertGreater(outside["since_bytes"], 0)
 
+    def test_a_plan_says_what_lies_outside_the_budget(self):
+        plan = lambda device: self.run_program("penstock-train", self.make_rows(rows=500), "--device", device, "--plan").stdout
+        self.assertIn("\noutside the budget: none, since the host has", plan("host"))
+        if not os.path.exists("/dev/nvidiactl"):
+            self.skipTest("there is no CUDA device")
+        size = r"[1-9][\d.]* [MG]iB"
+        self.assertRegex(plan("cuda:0"), rf"\noutside the budget: CUDA's context, .*, {size} of the device's {size}; "
+                                         rf"loaded kernels .*: about {size}, as measured")  # fmt: skip
+
     def test_results_tell_bytes_that_are_looked_up_from_derived_ones(self):
         results = self.folder / "results.json"
         self.run_program("penstock-train", self.make_rows(rows=500), "--device", "host", "--epochs", 1, "--json", results)
