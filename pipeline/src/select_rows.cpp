@@ -1,7 +1,7 @@
 #include "select_rows.hpp"
 
-#include "byte_swap.hpp"
 #include "field_scan.hpp"
+#include "group_key.hpp"
 #include "read_options_of.hpp"
 #include "take_host_memory.hpp"
 
@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <stdexcept>
 #include <string_view>
@@ -28,48 +27,6 @@ std::uint64_t last_of(const extent& range) {
   const std::uint64_t more = std::max<std::uint64_t>(range.count, 1) - 1;
   return range.first + std::min(more, std::numeric_limits<std::uint64_t>::max() - range.first);
 }
-
-/// What is one number in several ways has one here: -0 is 0, and whatever is not a number the same NaN.
-template <class Word>
-void unify(std::span<std::byte> bytes, bool in_other_order, Word exponent) {
-  constexpr Word sign = Word{1} << (sizeof(Word) * 8 - 1);
-  for (std::size_t at = 0; at + sizeof(Word) <= bytes.size(); at += sizeof(Word)) {
-    Word word;
-    std::memcpy(&word, bytes.data() + at, sizeof word);
-    if (in_other_order) word = swapped(word);
-    const auto magnitude = static_cast<Word>(word & static_cast<Word>(~sign));
-    if (magnitude == 0)
-      word = 0;
-    else if (magnitude > exponent)
-      word = static_cast<Word>(sign - 1);
-    else
-      continue;
-    if (in_other_order) word = swapped(word);
-    std::memcpy(bytes.data() + at, &word, sizeof word);
-  }
-}
-
-/// The bytes that tell a row's group: as they are stored, but that equal floats have the same.
-class group_key {
- public:
-  explicit group_key(const io::row_reader& reader) : element_(reader.element()), bytes_(reader.row_bytes()) {}
-
-  std::uint64_t operator()(const std::byte* row) {
-    std::memcpy(bytes_.data(), row, bytes_.size());
-    switch (element_.element) {
-      case type::float16: unify<std::uint16_t>(bytes_, element_.swapped, 0x7c00); break;
-      case type::bfloat16: unify<std::uint16_t>(bytes_, element_.swapped, 0x7f80); break;
-      case type::float32: unify<std::uint32_t>(bytes_, element_.swapped, 0x7f800000); break;
-      case type::float64: unify<std::uint64_t>(bytes_, element_.swapped, 0x7ff0000000000000); break;
-      default: break;
-    }
-    return mix_bytes(bytes_.data(), bytes_.size());
-  }
-
- private:
-  io::element_type element_;
-  std::vector<std::byte> bytes_;
-};
 
 class chooser {
  public:

@@ -24,8 +24,10 @@ struct extent {
 struct split {
   double validation = 0.1;  ///< from 0 to 1
   std::uint64_t seed = 0;
-  /// A field of the source: rows with the same values in it are never in both parts. Values are the same where their
-  /// bytes are, and of floats 0 and -0, and all that are not numbers. Empty: rows by themselves.
+  /// A field of the source: rows with the same values in it are never in both parts, also of several sources and files
+  /// that are split alike. Values are the same where their bytes are, and of floats 0 and -0, and all that are not
+  /// numbers; texts where they read the same, of fixed length or not, whichever other texts there are. Empty: rows by
+  /// themselves.
   std::string group{};
 };
 
