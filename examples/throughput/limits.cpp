@@ -2,6 +2,7 @@
 
 #include <penstock/gpu/memory.hpp>
 #include <penstock/handle.hpp>
+#include <penstock/io/file.hpp>
 #include <penstock/io/location.hpp>
 
 #include <fmt/format.h>
@@ -14,10 +15,12 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <set>
 #include <stdexcept>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace examples {
@@ -47,16 +50,17 @@ struct open_file {
 };
 
 std::vector<open_file> open_files(const stream_request& request) {
-  std::set<std::string> names;
-  for (const auto& where : datasets_of(request)) names.insert(where.file.string());
+  std::set<std::filesystem::path> names;
+  for (const auto& where : datasets_of(request))
+    for (auto& name : penstock::io::file(where.file).files_behind(where.dataset)) names.insert(std::move(name));
   std::vector<open_file> files;
-  for (const std::string& name : names) {
+  for (const auto& name : names) {
     open_file file;
     if (request.around_page_cache) file.descriptor.reset(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
     if (!file.descriptor) file.descriptor.reset(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat about {};
     if (!file.descriptor || ::fstat(file.descriptor.native(), &about) != 0)
-      throw std::runtime_error(fmt::format("{}: it could not be opened to measure the storage's limit", name));
+      throw std::runtime_error(fmt::format("{}: it could not be opened to measure the storage's limit", name.string()));
     file.bytes = static_cast<std::uint64_t>(about.st_size);
     if (file.bytes > 0) files.push_back(std::move(file));
   }
@@ -120,7 +124,6 @@ double read_once(const std::vector<open_file>& files, const stream_request& requ
 /// The best of a few passes: on all processors, and on those that readers take beside a device, which may be faster.
 double measure_storage(const stream_request& request, const std::vector<open_file>& files, std::span<std::byte> buffers,
                        std::size_t block_bytes) {
-  if (files.empty()) return 0;
   const std::size_t threads = buffers.size() / block_bytes, fewer = std::max<std::size_t>(1, threads * 3 / 4);
   double best = 0;
   for (const std::size_t n : {threads, fewer, threads, fewer})
@@ -155,10 +158,10 @@ machine_limits measure_limits(const stream_request& request, std::size_t batch_r
 
   machine_limits limits;
   const std::vector<open_file> files = open_files(request);
-  limits.storage_bytes_per_second = measure_storage(request, files, pinned, block);
   std::uint64_t bytes = 0;
   for (const open_file& file : files) bytes += file.bytes;
-  limits.too_small = bytes < least_blocks_each * threads * block;
+  if (bytes >= least_blocks_each * threads * block)
+    limits.storage_bytes_per_second = measure_storage(request, files, pinned, block);
   if (request.device.is_cuda()) {
     const gpu::stream stream(request.device);
     limits.link_bytes_per_second = measure_link(stream, pinned, memory.at(gpu::memory_kind::device, block_item));

@@ -10,14 +10,14 @@ namespace examples {
 struct machine_limits {
   /// Pinned blocks copied to the device one after another; absent on the host device, which has no link.
   std::optional<double> link_bytes_per_second;
-  /// Plain positioned reads of the request's files on all processors or three quarters of them, whichever is faster,
-  /// with the page cache as it is.
-  double storage_bytes_per_second = 0;
-  bool too_small = false;  ///< the files: threads that read them are in each other's way, and the storage gives more
+  /// Plain positioned reads of the files that the request's values come from (sources of virtual datasets, external raw
+  /// files) on all processors or three quarters of them, whichever is faster, with the page cache as it is. Absent
+  /// where these are too small: threads that read them are in each other's way, and the storage gives more.
+  std::optional<double> storage_bytes_per_second;
 };
 
 /// Measures both in blocks of the size that the pipeline's plan chose, within the request's pinned budget. Takes one
-/// to two seconds; four where storage is slow. Throws std::runtime_error where a file cannot be read.
+/// to two seconds; four where storage is slow. Throws std::runtime_error (io::error, too) where a file cannot be read.
 machine_limits measure_limits(const stream_request& request, std::size_t batch_rows);
 
 }  // namespace examples

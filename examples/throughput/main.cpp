@@ -284,7 +284,7 @@ void measure_all(const options& o) {
   examples::print_head();
   for_each(
       [&](const task& what, std::size_t batch_rows, const auto& price) { measure(what, batch_rows, price, o, all); });
-  if (all.limits->too_small)
+  if (!all.limits->storage_bytes_per_second)
     fmt::print("{} is too small to tell what its storage gives: n/a stands for a share of that\n", o.file);
   write(all, o);
 }

@@ -25,7 +25,7 @@ double largest_of(const results& all) {
   for (const figure& f : all.figures)
     if (f.reader != "resident") most = std::max(most, f.bytes_per_second);
   if (all.limits)
-    most = std::max(most, all.limits->link_bytes_per_second.value_or(all.limits->storage_bytes_per_second));
+    most = std::max(most, all.limits->link_bytes_per_second.value_or(all.limits->storage_bytes_per_second.value_or(0)));
   return most;
 }
 
@@ -45,7 +45,7 @@ std::string plot_of(const results& all) {
     ++number;
   }
   if (all.limits) {
-    plot += limit_line("storage", all.limits->storage_bytes_per_second);
+    if (all.limits->storage_bytes_per_second) plot += limit_line("storage", *all.limits->storage_bytes_per_second);
     if (all.limits->link_bytes_per_second) plot += limit_line("link", *all.limits->link_bytes_per_second);
   }
   return fmt::format(

@@ -78,15 +78,14 @@ std::optional<double> share_of_limit(const figure& f, const machine_limits& limi
   const auto take = [&](double rate, double limit) {
     if (rate > 0 && limit > 0) most = std::max(most.value_or(0), rate / limit);
   };
-  if (!limits.too_small) take(f.stored_bytes_per_second, limits.storage_bytes_per_second);
+  take(f.stored_bytes_per_second, limits.storage_bytes_per_second.value_or(0));
   take(f.copied_bytes_per_second, limits.link_bytes_per_second.value_or(0));
   return most;
 }
 
 void judge(figure& f, const machine_limits& limits) {
   f.report.limits.link_bytes_per_second = limits.link_bytes_per_second;
-  if (limits.storage_bytes_per_second > 0 && !limits.too_small)
-    f.report.limits.storage_bytes_per_second = limits.storage_bytes_per_second;
+  f.report.limits.storage_bytes_per_second = limits.storage_bytes_per_second;
   if (f.reader == "penstock") f.report.bottleneck = penstock::pipeline::bottleneck_of(f.report);
 }
 
@@ -114,7 +113,8 @@ void print(const figure& f, const machine_limits& limits) {
 nlohmann::json to_json(const results& all) {
   nlohmann::json json{{"device", all.device}, {"runs", nlohmann::json::array()}};
   if (all.limits) {
-    json["storage_gb_per_s"] = all.limits->storage_bytes_per_second / 1e9;
+    json["storage_gb_per_s"] = nullptr;  // it is not known
+    if (all.limits->storage_bytes_per_second) json["storage_gb_per_s"] = *all.limits->storage_bytes_per_second / 1e9;
     json["link_gb_per_s"] = nullptr;  // the host has none
     if (all.limits->link_bytes_per_second) json["link_gb_per_s"] = *all.limits->link_bytes_per_second / 1e9;
   }
@@ -128,20 +128,21 @@ std::string to_csv(const results& all) {
       "reader,dataset,order,batch_rows,rows_per_s,gb_per_s,gb_per_s_min,gb_per_s_max,link_gb_per_s,storage_gb_per_s,"
       "share_of_limit,first_batch_ms,device_bytes_peak,pinned_bytes_peak,mixing,checksum,bottleneck\n";
   const machine_limits limits = all.limits.value_or(machine_limits{});
-  const std::string link =
-      limits.link_bytes_per_second ? fmt::format("{}", *limits.link_bytes_per_second / 1e9) : std::string();
+  const auto in_gb = [](std::optional<double> bytes) {
+    return bytes ? fmt::format("{}", *bytes / 1e9) : std::string();
+  };
+  const std::string link = in_gb(limits.link_bytes_per_second), storage = in_gb(limits.storage_bytes_per_second);
   const auto optional_text = [](std::optional<double> value) {
     return value ? fmt::format("{}", *value) : std::string();
   };
   for (const figure& f : all.figures)
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:016x},{}\n", f.reader, csv_text(f.dataset),
-                        csv_text(f.order), f.batch_rows, f.rows_per_second, f.bytes_per_second / 1e9,
-                        f.least_bytes_per_second / 1e9, f.most_bytes_per_second / 1e9, link,
-                        limits.storage_bytes_per_second / 1e9, optional_text(share_of_limit(f, limits)),
-                        f.reader == "penstock" ? fmt::format("{}", f.first_batch_seconds * 1e3) : std::string(),
-                        f.device_bytes, f.pinned_bytes,
-                        f.price && f.price->mixing ? fmt::format("{}", *f.price->mixing) : std::string(), f.checksum,
-                        csv_text(f.report.bottleneck));
+    text += fmt::format(
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:016x},{}\n", f.reader, csv_text(f.dataset), csv_text(f.order),
+        f.batch_rows, f.rows_per_second, f.bytes_per_second / 1e9, f.least_bytes_per_second / 1e9,
+        f.most_bytes_per_second / 1e9, link, storage, optional_text(share_of_limit(f, limits)),
+        f.reader == "penstock" ? fmt::format("{}", f.first_batch_seconds * 1e3) : std::string(), f.device_bytes,
+        f.pinned_bytes, f.price && f.price->mixing ? fmt::format("{}", *f.price->mixing) : std::string(), f.checksum,
+        csv_text(f.report.bottleneck));
   return text;
 }
 

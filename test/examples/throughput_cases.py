@@ -57,12 +57,14 @@ class throughput(program_case):
         self.assertEqual(results["baseline"][0]["checksum"], checksum_of(path, "/x"))
 
     def test_json_holds_what_the_table_shows(self):
-        results, table = self.measure(self.make_rows(), "--batch-rows", 256, "--device", "host")
+        large = self.make_rows(rows=100_000)
+        results, table = self.measure(large, "--batch-rows", 256, "--device", "host", "--block-bytes", "64KiB")
         self.assertIn("host", results["device"])
         (run,) = results["runs"]
         self.assertEqual(set(run), {
             "dataset", "order", "batch_rows", "rows_per_s", "gb_per_s", "gb_per_s_min", "gb_per_s_max", "repetitions",
-            "first_batch_ms", "bottleneck", "choices", "consumer_waited_s", "consumer_waits", "device_bytes_peak", "pinned_bytes_peak", "checksum"
+            "first_batch_ms", "bottleneck", "choices", "consumer_waited_s", "consumer_waits", "device_bytes_peak", "pinned_bytes_peak", "checksum",
+            "share_of_limit"
         })  # fmt: skip
         self.assertGreater(results["storage_gb_per_s"], 0)
         self.assertIsNone(results["link_gb_per_s"])  # the host has none
@@ -94,10 +96,33 @@ class throughput(program_case):
         self.assertAlmostEqual(float(shares["penstock"]), results["runs"][0]["share_of_limit"], places=6)
         self.assertEqual(shares["resident"], "")
         self.assertIn(f" {100 * results['runs'][0]['share_of_limit']:.0f} % ", shown)
-        results, shown = self.measure(self.make_rows(rows=100), *device)
+        results, shown = self.measure(self.make_rows(rows=100), *device, "--csv", self.folder / "results.csv")
         self.assertNotIn("share_of_limit", results["runs"][0])
         self.assertIn(" n/a ", shown)
         self.assertIn("rows.h5 is too small to tell", shown)
+        self.assertIsNone(results["storage_gb_per_s"])
+        with open(self.folder / "results.csv", newline="") as file:
+            self.assertEqual([line["storage_gb_per_s"] for line in csv.DictReader(file)], [""])
+
+    def test_the_storages_limit_is_of_the_files_that_hold_the_values(self):
+        rows, columns = 100_000, 64
+        values = numpy.arange(rows * columns, dtype="f4").reshape(rows, columns)
+        with h5py.File(self.folder / "source.h5", "w") as file:
+            file["x"] = values
+        values.tofile(self.folder / "raw")
+        stub = self.folder / "stub.h5"
+        with h5py.File(stub, "w") as file:
+            layout = h5py.VirtualLayout((rows, columns), "f4")
+            layout[:] = h5py.VirtualSource(self.folder / "source.h5", "x", (rows, columns))
+            file.create_virtual_dataset("virtual", layout)
+            file.create_dataset("external", (rows, columns), "f4", external=[(str(self.folder / "raw"), 0, values.nbytes)])
+        self.assertLess(stub.stat().st_size, 20_000)
+        for dataset in "/virtual", "/external":
+            results, shown = self.measure(
+                stub, "--device", "host", "--batch-rows", 256, "--block-bytes", "64KiB", dataset=dataset)
+            self.assertNotIn("too small", shown, dataset)
+            self.assertGreater(results["storage_gb_per_s"], 0, dataset)
+            self.assertIn("share_of_limit", results["runs"][0], dataset)
 
     def test_the_median_of_two_repetitions_is_their_mean(self):
         results, _ = self.measure(self.make_rows(), repeat=2)
@@ -216,9 +241,10 @@ class throughput(program_case):
 
     def test_a_picture_shows_each_line_and_the_storages_limit(self):
         picture = self.folder / "it's.svg"
-        path = self.make_rows()
+        path = self.make_rows(rows=100_000)
         self.require_gnuplot()
-        self.measure(path, "--batch-rows", "64:256", "--order", "sequential,shuffled", "--baseline", "--plot", picture)
+        arguments = ["--batch-rows", "64:256", "--order", "sequential,shuffled", "--block-bytes", "64KiB"]
+        self.measure(path, *arguments, "--baseline", "--plot", picture)
         text = "".join(xml.etree.ElementTree.parse(picture).getroot().itertext())
         for line in "penstock /x sequential", "penstock /x shuffled", "baseline /x sequential", "storage", "GB/s":
             self.assertIn(line, text)
@@ -229,10 +255,10 @@ class throughput(program_case):
     def test_a_picture_is_drawn_from_results_of_earlier_runs(self):
         self.require_gnuplot()
         run = lambda *arguments, **how: self.run_program("penstock-throughput", *arguments, **how)
-        path = self.make_rows()
+        path = self.make_rows(rows=100_000)
         for order in "sequential", "shuffled":
             arguments = ["--batch-rows", "64,128", "--order", order, "--json", self.folder / f"{order}.json"]
-            run(path, "--dataset", "/x", "--device", "host", *arguments)
+            run(path, "--dataset", "/x", "--device", "host", "--block-bytes", "64KiB", "--epochs", 1, *arguments)
         picture = self.folder / "both.svg"
         saved = [self.folder / "sequential.json", self.folder / "shuffled.json"]
         run("--plot", picture, "--from", *saved)
@@ -247,6 +273,23 @@ class throughput(program_case):
         self.assert_one_line(run("--plot", picture, "--from", path, expect=1), str(path), "--json")
         self.assert_one_line(run("--plot", picture, expect=2), "FILE")
         self.assert_one_line(run(path, expect=2), "--dataset")
+
+    def test_limits_are_lines_of_a_picture_where_they_are_known(self):
+        self.require_gnuplot()
+        picture, saved = self.folder / "saved.svg", self.folder / "saved.json"
+        run = {"dataset": "/x", "order": "sequential", "batch_rows": 256, "gb_per_s": 40.5}
+        for link, storage in (53.25, 61.5), (None, 61.5), (53.25, None), (None, None):
+            limits = {"link_gb_per_s": link, "storage_gb_per_s": storage}
+            saved.write_text(json.dumps({"device": "H100", "runs": [run], **limits}))
+            self.run_program("penstock-throughput", "--plot", picture, "--from", saved)
+            text = "".join(xml.etree.ElementTree.parse(picture).getroot().itertext())
+            for title, rate in ("link", link), ("storage", storage):
+                (self.assertIn if rate else self.assertNotIn)(title, text)
+                if rate:
+                    self.assertIn(f"{title} ({rate:.1f} GB/s)", text)
+        saved.write_text(json.dumps({"device": "H100", "runs": [run], "link_gb_per_s": "fast"}))
+        done = self.run_program("penstock-throughput", "--plot", picture, "--from", saved, expect=1)
+        self.assert_one_line(done, "saved.json", '"link_gb_per_s"')
 
     def test_results_of_the_first_versions_are_drawn_too_and_odd_ones_are_refused(self):
         self.require_gnuplot()
