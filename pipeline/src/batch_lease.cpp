@@ -37,12 +37,20 @@ std::function<void()> batch_lease::told_apart(std::function<void()> of_user) {
 batch batch_lease::next() {
   const std::size_t batch_rows = on_->parts->batch.rows;
   const std::uint64_t ticket = lent_.lent();
-  if (ticket == run_->plan.batches()) return {};
+  if (ticket == run_->plan.batches()) {
+    note_end();
+    return {};
+  }
   check_that_it_may_lend();
   if (count_.paused.are_on()) count_.resume(clock::now());  // the pipeline is there: its run goes on
   const schedule::batch_place place = run_->plan.batch(ticket);
   const std::uint64_t first_row = ticket * batch_rows;
-  if (!run_->between.has_rows(first_row + place.rows)) wait_for_rows(place, first_row);
+  try {
+    if (!run_->between.has_rows(first_row + place.rows)) wait_for_rows(place, first_row);
+  } catch (...) {
+    if (run_->between.ended()) note_end();  // what a user's function threw ends nothing
+    throw;
+  }
   if (ticket == 0) count_.first_batch_seconds = seconds_since(began_);
 
   batch next;
@@ -144,7 +152,13 @@ void batch_lease::outlive() {
 
 std::size_t batch_lease::held() const { return lent_.out(); }
 
-double batch_lease::seconds() const { return seconds_since(began_); }
+double batch_lease::seconds() const { return to_seconds(ended_.value_or(clock::now()) - began_); }
+
+void batch_lease::note_end() {
+  if (ended_) return;
+  ended_ = clock::now();
+  if (count_.paused.are_on()) count_.resume(*ended_);  // a pause is one of the run, and ends with it
+}
 
 void batch_lease::used_on(std::uint64_t ticket, gpu::stream_ref other) {
   // On the host nothing would wait for a CUDA stream, and another device's cannot be marked when the rows come back.

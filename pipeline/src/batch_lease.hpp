@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -39,8 +40,10 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   /// Marks in the streams of batches, for which the next run must wait: of what was released after the run, and of what
   /// other streams had used when it ended. They live as long as this does.
   std::vector<const gpu::event*> take_late();
-  /// Wall clock since the run began.
+  /// Wall clock since the run began, until the consumer was told of its end.
   double seconds() const;
+  /// The consumer was told of the run's end: by an empty batch, or by what ended it.
+  bool has_ended() const noexcept { return ended_.has_value(); }
 
   void used_on(std::uint64_t ticket, gpu::stream_ref other);
   void release(std::uint64_t ticket) noexcept;
@@ -73,6 +76,7 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   void give_back(std::uint64_t batches, bool ends_step);
   void poison(std::span<gpu::event* const> users, std::uint64_t end);
   void charge(clock::time_point start, std::uint64_t position);
+  void note_end();
   std::exception_ptr located(const schedule::batch_place& place, std::exception_ptr cause) const noexcept;
 
   std::shared_ptr<const ground> on_;
@@ -83,6 +87,7 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   const std::function<void()> while_waiting_;
   bool user_at_work_ = false;  ///< in while_waiting_, or it threw
   const clock::time_point began_;
+  std::optional<clock::time_point> ended_;  ///< as has_ended(); the thread that takes batches
 
   lent_batches lent_;                  ///< by ticket: batches may be released on other threads
   std::atomic<bool> over_{false};      ///< set under the lock

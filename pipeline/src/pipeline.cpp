@@ -137,7 +137,7 @@ pipeline_report pipeline::report(const machine_limits& limits) const {
 }
 
 void pipeline::pause() {
-  if (!impl_->running || impl_->count.paused.are_on()) return;
+  if (!impl_->running || impl_->lease->has_ended() || impl_->count.paused.are_on()) return;
   impl_->at_pause = std::make_unique<pipeline_report>(impl_->report({}));
   impl_->count.pause(clock::now());
 }

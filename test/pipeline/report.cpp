@@ -11,12 +11,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <map>
 #include <random>
 #include <span>
+#include <stdexcept>
 #include <thread>
 
 namespace pp = penstock::pipeline;
@@ -296,6 +298,72 @@ BOOST_DATA_TEST_CASE(a_pause_of_the_consumer_is_no_time_of_the_report, every_dev
   }
   range.reset();
   BOOST_TEST(pipeline.report().seconds <= at_work * 1.05 + 0.05);  // the end of a run is its time
+}
+
+// The consumer keeps the range, goes on elsewhere, and asks for the report later.
+BOOST_DATA_TEST_CASE(time_after_the_consumer_was_told_of_the_end_is_not_the_reports, every_device, name) {
+  const small_file file(1000, 64);
+  auto pipeline = (pp::read(file.all()) | pp::batched({.rows = 100})).build(gpu::device::parse(name), small);
+  const auto elsewhere = [](int times = 1) { std::this_thread::sleep_for(times * std::chrono::milliseconds(20)); };
+  auto range = pipeline.epochs(0, 1);
+  while (range.next())
+    ;
+  const double told = pipeline.report().seconds;
+  BOOST_TEST(told > 0);
+  elsewhere();
+  BOOST_TEST(pipeline.report().seconds == told);
+  pipeline.pause();  // there is nothing to pause any more
+  elsewhere();
+  BOOST_TEST(!range.next());
+  BOOST_TEST(pipeline.report().seconds == told);
+
+  // A pause ends with the run that it is of.
+  auto second = pipeline.epochs(1, 1);
+  for (int batch = 0; batch < 10; ++batch) BOOST_REQUIRE(second.next());
+  pipeline.pause();
+  const double paused = pipeline.report().seconds;
+  BOOST_TEST(paused > told);
+  elsewhere(20);
+  BOOST_TEST(!second.next());
+  const double both = pipeline.report().seconds;
+  elsewhere();
+  BOOST_TEST(pipeline.report().seconds == both);
+  BOOST_TEST(both >= paused);
+  BOOST_TEST(both < paused + 0.3);
+}
+
+BOOST_AUTO_TEST_CASE(time_after_the_error_that_ends_a_run_is_not_the_reports) {
+  const small_file file(1000, 64);
+  auto pipeline = (pp::read(file.all()) |
+                   pp::transform_host({.name = "fails"}, [](const auto&) { throw std::runtime_error("it does"); }) |
+                   pp::batched({.rows = 100}))
+                      .build(gpu::device::host(), small);
+  auto range = pipeline.epochs(0, 1);
+  BOOST_CHECK_THROW(range.next(), pp::error);
+  const double told = pipeline.report().seconds;
+  BOOST_TEST(told > 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  BOOST_TEST(pipeline.report().seconds == told);
+}
+
+// What a function of the consumer's own throws ends no run.
+BOOST_AUTO_TEST_CASE(time_after_a_wait_that_the_consumer_broke_off_is_the_reports) {
+  const small_file file(1000, 64);
+  std::atomic<bool> broken_off{false};
+  const auto hold = [&](const pp::block&) {
+    while (!broken_off) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  auto pipeline = (pp::read(file.all()) | pp::transform_host({.name = "hold"}, hold) | pp::batched({.rows = 100}))
+                      .build(gpu::device::host(), small);
+  auto range = pipeline.epochs(0, 1, {.while_waiting = [&] {
+                                 if (!broken_off) throw std::runtime_error("not now");
+                               }});
+  BOOST_CHECK_THROW(range.next(), std::runtime_error);
+  const double told = pipeline.report().seconds;
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  BOOST_TEST(pipeline.report().seconds >= told + 0.02);
+  broken_off = true;
+  BOOST_TEST(range.next().valid_rows() == 100u);
 }
 
 // One thread gathers and lets device transforms work: each of them has its bytes, and waits for what that thread waits
