@@ -138,7 +138,8 @@ std::string of_stage(const pipeline_report& r, const std::string& name) {
   std::string sentence =
       fmt::format("{}: {}, {}", name, rate_text(per_second(stage->bytes, r.seconds)), at_work(*stage));
   const stage_report& readers = *find(r, "read");
-  if (stage->workers < readers.workers && stage->mean_at_work > near_limit * mean_workers(*stage))
+  if (stage->workers < readers.workers && !stage->workers_are_all &&
+      stage->mean_at_work > near_limit * mean_workers(*stage))
     sentence += "; a higher concurrency would help";
   return sentence;
 }

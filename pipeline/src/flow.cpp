@@ -27,7 +27,7 @@ constexpr int outside_threads = 2;
 
 struct flow::impl {
   impl(std::size_t threads, std::vector<stage> stages, std::function<void(std::uint64_t)> out, reading how)
-      : workers(std::min(threads, tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism))),
+      : workers(flow_workers(threads)),
         arena(static_cast<int>(workers) + 1, outside_threads),
         bodies(std::move(stages)),
         deliver(std::move(out)) {
@@ -122,6 +122,10 @@ struct flow::impl {
   std::uint64_t submitted = 0;
   std::uint64_t came_out = 0;
 };
+
+std::size_t flow_workers(std::size_t threads) {
+  return std::min(threads, tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism));
+}
 
 flow::flow(std::size_t threads, std::vector<stage> stages, std::function<void(std::uint64_t)> out, reading how)
     : impl_(std::make_unique<impl>(threads, std::move(stages), std::move(out), std::move(how))) {}

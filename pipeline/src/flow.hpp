@@ -8,6 +8,10 @@
 
 namespace penstock::pipeline {
 
+/// How many bodies run at once where `threads` are asked for: oneTBB has no more workers than it found processors. A
+/// flow's first stage goes beyond that, on threads beside, and no other one.
+std::size_t flow_workers(std::size_t threads);
+
 /// Blocks go through stages that run in parallel, and come out in the order in which they went in: a flow graph in a
 /// task arena of its own, driven by a thread of its own, so that a consumer that waits lends nothing and owes nothing.
 ///
@@ -33,8 +37,8 @@ class flow {
     std::function<std::size_t(bool waiting)> readers;
   };
 
-  /// Runs `threads` bodies at once. `out` is called for one block at a time, in the order of submission. Throws
-  /// pipeline::error where the system gives no thread.
+  /// Runs `threads` bodies at once, as far as flow_workers() goes. `out` is called for one block at a time, in the
+  /// order of submission. Throws pipeline::error where the system gives no thread.
   flow(std::size_t threads, std::vector<stage> stages, std::function<void(std::uint64_t block)> out, reading how);
   flow(std::size_t threads, std::vector<stage> stages, std::function<void(std::uint64_t block)> out)
       : flow(threads, std::move(stages), std::move(out), reading()) {}

@@ -65,6 +65,7 @@ std::vector<stage_report> stages_of(const ground& on, const statistics& count, c
     const stage_account::figures sums = count.flow[t].read(now);
     const std::string before = stages.back().name;
     stages.push_back(of_flow(on.fields.host_transforms[t - 1].name, count.flow[t], now));
+    stages.back().workers_are_all = stages.back().workers >= flow_workers(on.sizes.threads);
     stages.back().waits = {{before, sums.starved_seconds, before}, {"a processor", sums.held_up_seconds, "processors"}};
   }
   if (on.sizes.needs_only_reading) return stages;

@@ -1,3 +1,4 @@
+#include "flow.hpp"
 #include "opened_impl.hpp"
 #include "pipeline_impl.hpp"
 #include "price_order.hpp"
@@ -137,6 +138,12 @@ pipeline_plan opened::impl::describe(gpu::device d, const geometry& g, const tra
   plan.threads = g.threads;
   plan.most_threads = g.most_threads;
   plan.choices = choices_of(task(d, wish), g);
+  for (const host_transform& transform : parts->host_transforms)
+    if (const std::size_t most = flow_workers(g.threads), asked = transform.options.concurrency; asked > most)
+      plan.choices.insert(
+          plan.choices.end() - 1,  // readers come last
+          fmt::format("{}: {} of the {} blocks at once that were asked for, as there are {}", transform.options.name,
+                      most, asked, most < g.threads ? "no more processors" : "no more threads that read"));
   plan.order = rows.description();
   plan.fields = shapes;
   if (parts->from.damaged().policy == damage_policy::skip) plan.damage_mask = parts->from.damaged().mask;

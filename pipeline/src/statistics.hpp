@@ -2,6 +2,7 @@
 
 #include "cache_line.hpp"
 #include "device_stall.hpp"
+#include "flow.hpp"
 #include "ground.hpp"
 #include "pauses.hpp"
 #include "reader_tuner.hpp"
@@ -42,7 +43,7 @@ struct statistics {
         waits(way_of(on).states()) {
     flow[0].set_workers(on.sizes.threads);
     for (std::size_t t = 0; t < on.fields.host_transforms.size(); ++t)
-      flow[t + 1].set_workers(std::min(on.fields.host_transforms[t].concurrency, on.sizes.threads));
+      flow[t + 1].set_workers(std::min(on.fields.host_transforms[t].concurrency, flow_workers(on.sizes.threads)));
   }
 
   static way way_of(const ground& on) {

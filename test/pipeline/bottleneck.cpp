@@ -54,6 +54,20 @@ BOOST_AUTO_TEST_CASE(the_bottleneck_is_one_sentence_beside_what_the_machine_give
              "the device");
 }
 
+BOOST_AUTO_TEST_CASE(a_higher_concurrency_is_advised_only_where_it_would_give_more) {
+  pp::pipeline_report r;
+  r.seconds = 10;
+  r.stages = {{.name = "read", .blocks = 1, .bytes = 1, .workers = 8, .mean_at_work = 1},
+              {.name = "augment", .blocks = 1, .bytes = 19'000'000'000, .workers = 2, .mean_at_work = 2}};
+  r.consumer_wait_seconds = 9;
+  r.consumer_waits = {{"augment", 9, "augment"}};
+  const std::string advice = "a higher concurrency would help";
+  BOOST_TEST(bottleneck_of(r).find(advice) != std::string::npos, bottleneck_of(r));
+  r.stages.back().workers_are_all = true;
+  BOOST_TEST(bottleneck_of(r).find("augment: ") == 0u, bottleneck_of(r));
+  BOOST_TEST(bottleneck_of(r).find(advice) == std::string::npos, bottleneck_of(r));
+}
+
 BOOST_AUTO_TEST_CASE(
     the_link_is_blamed_for_what_a_stream_waits_only_where_it_is_near_its_limit_or_nothing_else_is_there) {
   pp::pipeline_report r;

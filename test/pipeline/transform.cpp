@@ -5,6 +5,12 @@
 
 #include <penstock/gpu/memory.hpp>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+
 namespace pp = penstock::pipeline;
 namespace gpu = penstock::gpu;
 namespace data = boost::unit_test::data;
@@ -96,6 +102,38 @@ BOOST_DATA_TEST_CASE(a_device_transform_works_on_its_stream_before_the_batch_is_
     rows += batch.valid_rows();
   }
   BOOST_TEST(rows == 2000u);
+}
+
+// Also one that does nothing but wait. oneTBB has no more workers than there are processors.
+BOOST_AUTO_TEST_CASE(no_more_blocks_are_transformed_at_once_than_the_report_and_the_plan_say) {
+  const small_file file(4000, 64);
+  const std::size_t processors = std::thread::hardware_concurrency(), asked = 4 * processors;
+  std::atomic<std::size_t> inside{0}, most{0};
+  const auto wait = [&](const pp::block&) {
+    const std::size_t now = ++inside;
+    for (std::size_t before = most; before < now && !most.compare_exchange_weak(before, now);) {
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    --inside;
+  };
+  auto pipeline =
+      (pp::read(file.plain()) | pp::transform_host({.name = "wait", .concurrency = asked}, wait) |
+       pp::transport({.block_bytes = 8192, .slots = 2 * asked, .threads = asked}) | pp::batched({.rows = 40}))
+          .build(gpu::device::host(), {.device_bytes = 64_MiB, .pinned_bytes = 64_MiB});
+  penstock::test::consume(pipeline, 0, 1);
+  const pp::pipeline_report report = pipeline.report();
+  const pp::stage_report& stage = report.stages.at(1);
+  BOOST_TEST(stage.name == "wait");
+  BOOST_TEST(stage.workers <= processors);
+  BOOST_TEST(most <= stage.workers);
+  BOOST_TEST(stage.mean_at_work <= static_cast<double>(stage.workers) * 1.001);
+  const std::string said = "wait: " + std::to_string(stage.workers) + " of the " + std::to_string(asked) + " blocks";
+  for (const auto& choices : {pipeline.plan().choices, report.choices}) {
+    const auto starts = [&](const std::string& choice) { return choice.starts_with(said); };
+    BOOST_TEST(std::count_if(choices.begin(), choices.end(), starts) == 1, choices.at(choices.size() - 2));
+    BOOST_TEST(choices.back().find("readers") != std::string::npos);
+  }
+  BOOST_TEST(report.bottleneck.find("a higher concurrency") == std::string::npos, report.bottleneck);
 }
 
 BOOST_AUTO_TEST_CASE(a_transform_that_asks_for_a_field_that_is_not_there_is_told_what_there_is) {

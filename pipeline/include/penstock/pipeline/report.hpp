@@ -36,6 +36,7 @@ struct stage_report {
   std::string waited_for{};          ///< most of it
   std::vector<time_charge> waits{};  ///< all of it
   std::size_t workers = 0;           ///< blocks that it can work on at once
+  bool workers_are_all = false;      ///< of a host transform: a higher concurrency gives it no more
   double mean_at_work = 0;           ///< blocks that it worked on at once
   double mean_queue = 0;  ///< blocks that waited in front of it; where the device thread does it, see that one
   std::uint64_t most_queue = 0;

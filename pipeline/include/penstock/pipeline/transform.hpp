@@ -83,7 +83,10 @@ class block {
 /// for those fields. Its memory is in the plan.
 struct transform_options {
   std::string name = "transform";
-  std::size_t concurrency = 1;  ///< host transforms: blocks at once, then the function must be thread-safe
+  /// Host transforms: blocks at once; above 1, the function must be thread-safe. At most as many as there are readers
+  /// at first (transport_options::threads) and processors, also where it waits: the plan's choices say so where that is
+  /// less, and the report how many there are.
+  std::size_t concurrency = 1;
   std::vector<field_shape> outputs{};
 };
 
