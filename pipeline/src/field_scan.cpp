@@ -40,6 +40,13 @@ void look_at_numbers(const source::field_description& field, const fault_seam& f
   io::read_options options = read_options_of(field, faults);
   options.values.as = type::float64;
   const io::row_reader reader(field.segments, options);
+  if (!reader.class_names().empty()) {  // which are read as codes: numbers, but of no meaning here
+    const io::location& first = field.segments.front();
+    throw std::invalid_argument(fmt::format(
+        "{} field '{}', and {}:{} holds texts, no numbers; name a field with one number in each row, or list what is "
+        "wanted in the call (a selection of row numbers, weighted::weights)",
+        why, field.name, first.file.string(), first.dataset));
+  }
   if (reader.row_bytes() != sizeof(double))
     throw std::invalid_argument(fmt::format("{} field '{}', which has {} numbers in a row; it needs one", why,
                                             field.name, reader.row_bytes() / sizeof(double)));

@@ -18,7 +18,7 @@ const source::field_description& field_of(const source& from, const std::string&
 void look_at(const io::row_reader& reader, const std::function<void(std::uint64_t row, const std::byte*)>& look);
 
 /// Calls `look` with each row's number and its one number as float64. Throws std::invalid_argument where the field has
-/// several in a row.
+/// several in a row, or texts.
 void look_at_numbers(const source::field_description& field, const fault_seam& faults, std::string_view why,
                      const std::function<void(std::uint64_t row, double)>& look);
 

@@ -1,5 +1,5 @@
-// Splits by a group that is a text: which part a row is in depends on its text alone, however the text is stored and
-// whichever others there are.
+// Texts that decide which rows come. In a split by groups, the part that a row is in depends on its text alone, however
+// that is stored and whichever others there are.
 
 #include <penstock/pipeline/description.hpp>
 #include <penstock/pipeline/mixed.hpp>
@@ -54,6 +54,7 @@ class text_file {
   text_file& operator=(const text_file&) = delete;
 
   pp::source source() const { return pp::source{}.field("group", penstock::io::datasets(path_.string(), "/group")); }
+  std::string name() const { return path_.filename().string(); }
   const std::string& text(std::uint64_t row) const { return all_[row]; }
 
  private:
@@ -153,6 +154,30 @@ BOOST_AUTO_TEST_CASE(rows_of_several_texts_are_groups_of_all_of_them_in_turn) {
   BOOST_TEST(others_apart > 0u);
   BOOST_TEST(turned_apart > 0u);
   fs::remove(path);
+}
+
+BOOST_AUTO_TEST_CASE(texts_are_no_weights_and_no_numbers_of_a_condition) {
+  for (const char* type : {"h5py.string_dtype()", "'S14'"}) {
+    const text_file file("numbers", some, type);
+    const auto refused = [&](const pp::description& what) {
+      const auto names_all = [&](const std::exception& e) {
+        const std::string said = e.what();
+        const bool all = said.find(file.name()) != std::string::npos && said.find("/group") != std::string::npos;
+        return all && said.find("text") != std::string::npos;
+      };
+      BOOST_CHECK_EXCEPTION(what.open(), std::exception, names_all);
+    };
+    refused(pp::read(file.source(), pp::weighted{.field = "group"}));
+    refused(pp::read(file.source().select(pp::where("group", [](double value) { return value < 5; }))));
+    const auto classes = pp::read(file.source(), pp::class_balanced{.field = "group"}).open();
+    BOOST_TEST(classes.rows() == some.size());
+    BOOST_TEST(classes.price("group").mixing.value() > 0.5);
+  }
+  const text_file file("sentence", some);
+  BOOST_CHECK_EXCEPTION(
+      pp::read(file.source(), pp::weighted{.field = "group"}).open(), std::invalid_argument, [&](const auto& e) {
+        return std::string(e.what()).starts_with("rows are drawn by the weight in field 'group', and ");
+      });
 }
 
 BOOST_AUTO_TEST_CASE(a_state_of_other_rows_is_refused) {
