@@ -54,6 +54,20 @@ BOOST_AUTO_TEST_CASE(the_bottleneck_is_one_sentence_beside_what_the_machine_give
              "the device");
 }
 
+BOOST_AUTO_TEST_CASE(the_text_of_a_report_says_what_share_of_the_limits_was_used) {
+  pp::pipeline_report r;
+  r.seconds = 10;
+  r.stages = {{.name = "read", .workers = 12}, {.name = "copy (issued)", .bytes = 460'000'000'000, .workers = 1}};
+  r.reading.stored_bytes = 230'000'000'000;
+  r.device_stall.applies = true;
+  BOOST_TEST(to_text(r).find(" % of what the ") == std::string::npos);
+  r.limits = {.link_bytes_per_second = 50e9, .storage_bytes_per_second = 92e9};
+  BOOST_TEST(to_text(r).find("\n  copied, 92 % of what the link gives\n") != std::string::npos, to_text(r));
+  BOOST_TEST(to_text(r).find(" read, 23.00 GB/s, 25 % of what the storage gives; ") != std::string::npos, to_text(r));
+  r.device_stall.applies = false;  // the host has no link
+  BOOST_TEST(to_text(r).find("copied") == std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(a_higher_concurrency_is_advised_only_where_it_would_give_more) {
   pp::pipeline_report r;
   r.seconds = 10;
