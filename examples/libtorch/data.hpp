@@ -16,6 +16,9 @@ namespace examples {
 /// Inputs and labels, row by row.
 struct labelled_rows {
   std::vector<penstock::io::location> x, y;
+  /// The class of each of the numbers that the pipeline makes of labels which are texts; empty where they are the
+  /// classes.
+  std::vector<std::int64_t> classes{};
 };
 
 struct libtorch_data {
@@ -26,8 +29,8 @@ struct libtorch_data {
   std::uint64_t classes = 0;
 
   /// Finds what the options name, and looks at every label, since a CUDA kernel that meets one outside the classes
-  /// takes the program down. Throws std::invalid_argument, io::error, std::runtime_error (naming file, dataset and row
-  /// of a label that is none).
+  /// takes the program down. Texts name classes: those of the training set, sorted. Throws
+  /// std::invalid_argument, io::error, std::runtime_error (naming file, dataset and row of a label that is none).
   explicit libtorch_data(const libtorch_options& o);
   /// What the rows are read from.
   input_files inputs() const;

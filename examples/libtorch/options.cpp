@@ -11,7 +11,8 @@ void add_data_options(CLI::App& app, libtorch_options& o) {
   auto* const x = app.add_option("--x", o.x,
                                  "Dataset of the inputs: rows of [height, width], [channels, height, width] or "
                                  "[values]; default: /train/images, with /test/images for testing");
-  auto* const y = app.add_option("--y", o.y, "Dataset of the labels, whole numbers from 0 on; default: /train/labels");
+  auto* const y =
+      app.add_option("--y", o.y, "Dataset of the labels, whole numbers from 0 on or texts; default: /train/labels");
   auto* const test_x = app.add_option("--test-x", o.test_x, "Dataset of the test inputs");
   auto* const test_y = app.add_option("--test-y", o.test_y, "Dataset of the test labels");
   x->needs(y);

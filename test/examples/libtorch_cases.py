@@ -88,6 +88,42 @@ class libtorch(program_case):
         self.assert_one_line(done, "/y, row 10", "from 0 to 9")
         self.assert_one_line(self.train(path, *inputs, "--y", "/x", expect=2), "/x", "one number in each row")
 
+    def write_texts(self, random, **texts):
+        """Rows whose values tell ant, bee and cat apart, and these as texts and as numbers."""
+        path, names = self.folder / "texts.h5", ["ant", "bee", "cat"]
+        with h5py.File(path, "w") as file:
+            for name, labels in texts.items():
+                classes = numpy.array([names.index(label) for label in labels])
+                file[f"{name}_x"] = (classes[:, None] + random.normal(0, 0.05, (len(labels), 16))).astype("f4")
+                file[f"{name}_text"], file[f"{name}_number"] = [str(label) for label in labels], classes
+        return path
+
+    def test_texts_name_the_same_classes_in_both_sets(self):
+        random = numpy.random.default_rng(1)
+        names = numpy.array(["ant", "bee", "cat"])
+        path = self.write_texts(random, all=names[random.integers(0, 3, 600)], some=names[random.integers(1, 3, 200)])
+
+        def losses(y, training="all", testing="some"):
+            sets = ("--x", f"/{training}_x", "--y", f"/{training}_{y}", "--test-x", f"/{testing}_x", "--test-y", f"/{testing}_{y}")
+            found = self.results_of(path, *sets, "--epochs", 6, "--batch-rows", 64, "--device", "host")
+            return [(epoch["loss"], epoch["test_loss"]) for epoch in found["epochs"]], found["test_accuracy"]
+
+        texts, numbers = losses("text"), losses("number")
+        numpy.testing.assert_allclose(texts[0], numbers[0], rtol=1e-3)  # torch's threads add in any order
+        self.assertGreater(texts[1], 0.95)
+
+    def test_texts_that_name_no_class_of_the_training_set_are_refused(self):
+        path = self.write_texts(numpy.random.default_rng(1), all=["ant", "bee", "cat"] * 7, some=["ant", "cat"] * 7)
+        some = ("--x", "/some_x", "--y", "/some_text", "--device", "host")
+        done = self.train(path, *some, "--test-x", "/all_x", "--test-y", "/all_text", expect=2)
+        self.assert_one_line(done, "texts.h5:/all_text", "'bee'", "none of the 2 classes of the training set")
+        done = self.train(path, *some, "--test-x", "/all_x", "--test-y", "/all_number", expect=2)
+        self.assert_one_line(done, "/all_number: its labels are numbers, and those of the training set texts")
+        done = self.train(path, "--x", "/all_x", "--y", "/all_number", "--test-x", "/some_x", "--test-y", "/some_text", "--device", "host", expect=2)
+        self.assert_one_line(done, "/some_text: its labels are texts, and those of the training set numbers")
+        done = self.train(path, "--x", "/all_x", "--y", "/all_text", "--classes", 2, "--device", "host", expect=2)
+        self.assert_one_line(done, "/all_text", "3 different texts", "more than 2 classes")
+
     def test_labels_may_be_a_column(self):
         random = numpy.random.default_rng(1)
         labels = random.integers(0, 4, 200)
