@@ -37,6 +37,7 @@ for epoch in range(loader.next_epoch, 10):
         rows: int = batch.valid_rows
         shape: tuple[int, ...] = batch["label"].shape
         mask: ps.Field | None = batch.mask
+names: tuple[str, ...] = loader.class_names("label")
 print(loader.report(), loader.plan().as_dict()["slots"])
 state: dict[str, Any] = loader.state_dict()
 loader.load_state_dict(state)
