@@ -44,6 +44,15 @@ struct failing_device final : fault_injector {
   }
 };
 
+/// Counts CUDA calls, or what the host does in their place.
+struct counting_device final : fault_injector {
+  std::atomic<std::uint64_t> calls{0};
+  fault before(fault_site site, std::string_view, std::uint64_t, std::size_t) override {
+    calls += site == fault_site::cuda_call ? 1 : 0;
+    return {};
+  }
+};
+
 /// The predictions of all rows of the file, in its order.
 std::vector<float> predictions(const training_file& data, const std::filesystem::path& checkpoint,
                                train::predictor_options options, gpu::device device = gpu::device::host()) {
@@ -224,6 +233,64 @@ BOOST_AUTO_TEST_CASE(every_row_that_is_not_finite_is_named_on_request_and_the_ot
     for (const std::uint64_t row : bad)
       std::copy_n(&expected[row * training_file::classes], training_file::classes, &all[row * training_file::classes]);
     BOOST_TEST(test::same_bits<float>(all, expected));
+  }
+}
+
+/// Which rows of the file are named as not finite, and how much is asked of the device for that.
+struct named_rows {
+  std::vector<std::uint64_t> rows;
+  std::uint64_t calls = 0;
+};
+
+named_rows rows_that_are_not_finite(const trained_file& data, const train::predictor_options& options,
+                                    gpu::device device) {
+  const auto counted = std::make_shared<counting_device>();
+  const gpu::stream stream(device, false, counted);
+  train::predictor predictor(stream, options, std::make_shared<gpu::memory>(device, train::plan(device, options)));
+  predictor.load(data.checkpoint);
+  auto rows = (pipeline::read(pipeline::source{}.field("x", {{data.file, "/x"}}, {.as = type::float32})) |
+               pipeline::batched({.rows = options.rows}))
+                  .build(device, {.device_bytes = 16_MiB, .pinned_bytes = 16_MiB});
+  named_rows named;
+  const std::uint64_t before = counted->calls;
+  predictor.predict(
+      rows, "x", [](std::uint64_t, std::size_t, std::span<const std::byte>) {}, {}, {},
+      [&](std::uint64_t row) { named.rows.push_back(row); });
+  named.calls = counted->calls - before;
+  return named;
+}
+
+/// Every so many rows of the file hold a value that is not finite.
+std::vector<std::uint64_t> spoil_every(std::uint64_t step, trained_file& data) {
+  std::vector<std::uint64_t> bad;
+  for (std::uint64_t row = 0; row < 1000; row += step) bad.push_back(row);
+  for (const std::uint64_t row : bad)
+    data.x[row * training_file::columns + row % training_file::columns] = std::numeric_limits<float>::infinity();
+  data.write();
+  return bad;
+}
+
+BOOST_AUTO_TEST_CASE(many_rows_of_a_batch_that_are_not_finite_ask_no_more_of_the_device_than_one) {
+  trained_file data;
+  const auto options = options_for(data.checkpoint, 100);
+  const std::vector<std::uint64_t> one_of_each_batch = spoil_every(100, data);
+  const named_rows few = rows_that_are_not_finite(data, options, gpu::device::host());
+  BOOST_TEST(few.rows == one_of_each_batch, boost::test_tools::per_element());
+  const std::vector<std::uint64_t> every_second = spoil_every(2, data);
+  const named_rows many = rows_that_are_not_finite(data, options, gpu::device::host());
+  BOOST_TEST(many.rows == every_second, boost::test_tools::per_element());
+  BOOST_TEST(few.calls > 0u);
+  BOOST_TEST(many.calls == few.calls);
+}
+
+BOOST_AUTO_TEST_CASE(rows_that_are_not_finite_are_named_on_cuda, test::on_gpu()) {
+  trained_file data;
+  const std::vector<std::uint64_t> bad = spoil_every(7, data);
+  auto options = options_for(data.checkpoint, 100);
+  for (const auto precision : {train::precision::float32, train::precision::bf16}) {
+    options.precision = precision;
+    BOOST_TEST(rows_that_are_not_finite(data, options, test::first_gpu()).rows == bad,
+               boost::test_tools::per_element());
   }
 }
 

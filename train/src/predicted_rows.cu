@@ -49,7 +49,40 @@ struct predicted_row {
   }
 };
 
+template <class T>
+struct marked_row {
+  predictor_inputs<T> inputs;
+  std::uint8_t* marks;
+
+  template <class Lanes>
+  PENSTOCK_HOST_DEVICE void operator()(Lanes lanes, std::size_t i) const {
+    int doubt = doubt_of(lanes, inputs.x + i * inputs.columns);
+    if (inputs.x2 != nullptr) doubt |= doubt_of(lanes, inputs.x2 + i * inputs.columns);
+    doubt = lanes.largest(doubt);
+    if (lanes.index() == 0) marks[i] = static_cast<std::uint8_t>(doubt);
+  }
+
+ private:
+  template <class Lanes>
+  PENSTOCK_HOST_DEVICE int doubt_of(Lanes lanes, const T* row) const {
+    int doubt = 0;
+    for (std::size_t j = lanes.index(); j < inputs.columns; j += lanes.count()) {
+      const T value = (row[j] - inputs.mean[j]) * inputs.scale[j];
+      doubt |= value - value == T(0) ? 0 : 1;
+    }
+    return doubt;
+  }
+};
+
 }  // namespace
+
+template <class T>
+void mark_not_finite(gpu::stream_ref stream, const predictor_inputs<T>& inputs, std::size_t rows, std::uint8_t* marks) {
+  for_each_row(stream, rows, marked_row<T>{inputs, marks});
+}
+
+template void mark_not_finite(gpu::stream_ref, const predictor_inputs<float>&, std::size_t, std::uint8_t*);
+template void mark_not_finite(gpu::stream_ref, const predictor_inputs<double>&, std::size_t, std::uint8_t*);
 
 template <class S>
 void predicted_rows(gpu::stream_ref stream, prediction form, std::size_t rows, std::size_t width, const S* outputs,

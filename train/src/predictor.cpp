@@ -125,21 +125,12 @@ const void* predictor::predict(const void* x, std::size_t rows, std::uint64_t fi
 
 std::uint64_t predictor::bad_input() { return impl_->read_state().progress.bad_input; }
 
-/// The device notes the first such row alone: those behind it are found by going on there. What was predicted is copied
-/// already, in stream order.
-void predictor::name_rows(rows_at part, const row_sink& not_finite) {
-  const std::size_t row_bytes = impl_->options.model.inputs * size_of(impl_->options.compute);
-  const auto behind = [&](const void* x, std::uint64_t rows) {
-    return x == nullptr ? nullptr : static_cast<const void*>(static_cast<const std::byte*>(x) + rows * row_bytes);
-  };
-  for (std::uint64_t bad = bad_input(); bad != progress::no_row; bad = bad_input()) {
-    const std::uint64_t row = bad & ~progress::of_second_input, done = row + 1 - part.first_row;
-    not_finite(row);
-    impl_->forgive();
-    part = {behind(part.x, done), behind(part.x2, done), part.rows - done, row + 1};
-    if (part.rows == 0) return;
-    predict(part.x, part.rows, part.first_row, part.x2);
-  }
+/// The device notes the first such row of a block by itself, and marks all of them on request. Rows do not mix: what
+/// was predicted of the others is right. All predictions are copied already, in stream order.
+void predictor::name_rows(const rows_at& block, const row_sink& not_finite) {
+  if (bad_input() == progress::no_row) return;
+  impl_->name_not_finite(block.x, block.x2, {block.rows, block.rows, block.first_row}, not_finite);
+  impl_->forgive();
 }
 
 void predictor::predict(pipeline::pipeline& from, const std::string& x, const sink& to, std::stop_token stop,

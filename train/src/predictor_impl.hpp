@@ -26,6 +26,10 @@ struct predictor::impl {
   virtual void set(const input_statistics& statistics) = 0;
   virtual void write(std::byte* to, const std::byte* from, std::size_t bytes) = 0;
   virtual step_state read_state() = 0;
+  /// Gives the rows of a block whose inputs are not finite to `to`, in order. What predict() gave of it is written
+  /// over, in stream order. Blocks, as often whatever their number.
+  virtual void name_not_finite(const void* x, const void* x2, const row_block& block,
+                               const predictor::row_sink& to) = 0;
   /// Forgets inputs that were not finite.
   virtual void forgive() = 0;
 

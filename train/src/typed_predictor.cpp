@@ -91,6 +91,28 @@ class typed_predictor final : public predictor::impl {
     return now;
   }
 
+  void name_not_finite(const void* x, const void* x2, const row_block& block, const predictor::row_sink& to) override {
+    // A row's predictions have room for its mark.
+    auto* const marks = reinterpret_cast<std::uint8_t*>(predictions_);
+    const auto work = [&] {
+      mark_not_finite<T>(stream,
+                         {.columns = options.model.inputs,
+                          .x = static_cast<const T*>(x),
+                          .x2 = static_cast<const T*>(x2),
+                          .mean = mean_,
+                          .scale = scale_},
+                         block.valid, marks);
+    };
+    backend_->run(std::cref(work));
+    for (std::size_t first = 0; first < block.valid; first += staging_.size()) {
+      const std::size_t rows = std::min(block.valid - first, staging_.size());
+      gpu::copy(stream, staging_.data(), marks + first, rows);
+      stream.synchronize();
+      for (std::size_t i = 0; i < rows; ++i)
+        if (staging_[i] != std::byte{0}) to(block.first_row + first + i);
+    }
+  }
+
   void forgive() override {
     const auto work = [&] { backend_->reset({}, true, state_); };
     backend_->run(std::cref(work));

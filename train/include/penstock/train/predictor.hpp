@@ -76,8 +76,8 @@ class predictor {
   /// the predictions to `to` in order, on the caller's thread, while the next batch is computed. Throws
   /// pipeline::stopped on request, and after the last row train::error where an input was not finite.
   /// `not_finite`: takes each such row in order instead, on the caller's thread, before or after `to` has taken its
-  /// prediction, which says nothing. The device is waited for after each batch then, and goes through what is behind
-  /// such a row once more.
+  /// prediction, which says nothing. The device is waited for after each batch then, and looks once more at the
+  /// inputs of a batch with such rows, however many.
   /// What fails on the device is told as pipeline::error, as by trainer: its stage is "prediction", and the rows are
   /// those of the batch at work. What `to` and `not_finite` throw passes as it is.
   void predict(pipeline::pipeline& from, const std::string& x, const sink& to, std::stop_token stop = {},
@@ -100,7 +100,7 @@ class predictor {
   };
   void predict_all(pipeline::pipeline& from, const input_fields& fields, const sink& to, std::stop_token stop,
                    const row_sink& not_finite, pass_errors& failing);
-  void name_rows(rows_at part, const row_sink& not_finite);
+  void name_rows(const rows_at& block, const row_sink& not_finite);
 
   std::unique_ptr<impl> impl_;
 };
