@@ -20,6 +20,17 @@ void check_replaceable(const named_file& named) {
         fmt::format("{} {}: it is no file that a checkpoint could replace; name another", option, file));
 }
 
+/// A run that begins anew would replace what another one has come to.
+void check_fresh(const train_options& o, const named_file& named) {
+  const auto& [option, file] = named;
+  std::error_code not_there;
+  if (o.resume || file.empty() || !std::filesystem::is_regular_file(file, not_there)) return;
+  throw std::invalid_argument(fmt::format(
+      "{} {}: the file is there, and a run that begins anew would replace it; {}name another, or remove it", option,
+      file,
+      o.checkpoint.empty() ? "" : "go on with that run with --resume (with --epochs 0 to see what it is worth), "));
+}
+
 }  // namespace
 
 void check_outputs(const train_options& o, const input_files& inputs) {
@@ -35,6 +46,9 @@ void check_outputs(const train_options& o, const input_files& inputs) {
   check_replaceable(files[1]);
   check_apart(files);
   check_plot("--plot", o.plot, inputs);
+  check_fresh(o, files[0]);
+  check_fresh(o, files[1]);
+  if (!training_log::is_of_no_epoch(o.log)) check_fresh(o, files[3]);
 }
 
 }  // namespace examples

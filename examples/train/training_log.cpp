@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -78,6 +79,16 @@ void training_log::check_name(const std::string& file) {
   if (file.empty() || file.ends_with(".jsonl") || file.ends_with(".csv")) return;
   throw std::invalid_argument(
       fmt::format("--log {}: logs are .jsonl (a line of JSON each) or .csv; end its name so", file));
+}
+
+bool training_log::is_of_no_epoch(const std::string& file) {
+  const auto begins_like = [](const std::string& line, const std::string& start) {
+    return line.starts_with(start) || start.starts_with(line);  // the last one may have been cut short
+  };
+  const std::vector<std::string> lines = is_there(file) ? lines_of(file) : std::vector<std::string>{};
+  return std::all_of(lines.begin(), lines.end(), [&](const std::string& line) {
+    return begins_like(line, R"({"kind":"steps",)") || begins_like(line, "kind,epoch,") || begins_like(line, "steps,");
+  });
 }
 
 training_log::training_log(std::string file, const result_form& form, bool tested, std::optional<log_position> resumed,

@@ -28,6 +28,8 @@ class damaged(program_case):
 
     def train(self, path, *more, expect=0, checkpoint="c.h5", epochs=2):
         results = self.folder / "results.json"
+        if "--resume" not in more:
+            self.forget(self.folder / checkpoint)
         done = self.run_program(
             "penstock-train", path, "--hidden", "16", "--epochs", epochs, "--batch-rows", 50, "--device", "host", "--no-normalise",
             *order, "--checkpoint", self.folder / checkpoint, "--json", results, *more, expect=expect

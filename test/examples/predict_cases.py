@@ -51,6 +51,7 @@ def is_in(running, call, descriptor=None):
 class predict(program_case):
     def trained(self, rows, *options):
         checkpoint = self.folder / "c.h5"
+        self.forget(checkpoint)
         self.run_program("penstock-train", rows, "--hidden", "32", "--epochs", 3, "--checkpoint", checkpoint, *options)
         return checkpoint
 

@@ -41,6 +41,11 @@ class program_case(unittest.TestCase):
         self.run_program("penstock-make-dataset", "rows", path, "--rows", rows, "--columns", columns, *arguments)
         return path
 
+    def forget(self, *results):
+        """Removes what a run has come to, so that another may begin anew."""
+        for path in results:
+            path.unlink(missing_ok=True)
+
     def assert_one_line(self, done, *words):
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         for word in words:

@@ -318,6 +318,7 @@ class train(program_case):
         run = lambda *more, expect=0: self.run_program(
             "penstock-train", path, "--hidden", 8, "--batch-rows", 100, "--device", "host", "--lr", 0.1, *more, expect=expect)
         def rates(*schedule):
+            self.forget(log)
             run("--schedule", *schedule, "--log", log, "--log-steps", 1)
             return [line["learning_rate"] for line in map(json.loads, log.read_text().splitlines()) if line["kind"] == "steps"]
         found = rates("steps", "--step-epochs", 2, "--step-factor", 0.5, "--epochs", 5)
@@ -332,6 +333,7 @@ class train(program_case):
         go_on = lambda *more: run(*more, "--epochs", 2, "--resume", "--checkpoint", state).stdout
         self.assertIn("betas 0.8 and 0.99, epsilon 1e-06, weight decay 0.01, and this run's is adamw, learning rate 0.1, betas "
                       "0.9 and 0.99", go_on(*adam[2:-2]))
+        self.forget(state)
         run("--schedule", "steps", "--step-factor", 0.5, "--epochs", 1, "--checkpoint", state)
         self.assertIn("its schedule was times 0.5 after every 10 epochs, and this run's is times 0.25 after every 3 epochs",
                       go_on("--schedule", "steps", "--step-factor", 0.25, "--step-epochs", 3))
@@ -366,6 +368,7 @@ class train(program_case):
         expected = numpy.where(far < 0.25, far**2 / 2, 0.25 * (far - 0.125)).mean()
         self.assertAlmostEqual(json.loads(results.read_text())["epochs"][0]["loss"], expected, delta=1e-5 * expected)
         self.assert_one_line(run("--delta", 0.5, "--resume", expect=1), "its loss is", "delta 0.25", "delta 0.5")
+        self.forget(state)
         self.assert_one_line(run("--delta", 0, "--plan", expect=2), "a delta of 0")
         other = self.run_program("penstock-train", path, "--y", "/y", "--loss", "mse", "--delta", 2, expect=2)
         self.assert_one_line(other, "--delta", "huber", "mse")
@@ -383,8 +386,9 @@ class train(program_case):
         self.assertRegex(tight, "the largest batches that fit: [0-9]{2,3} rows\n")
 
     def test_a_learning_rate_of_0_changes_nothing(self):
-        path, checkpoint, weights = self.make_rows(rows=200), self.folder / "state.h5", []
+        path, weights = self.make_rows(rows=200), []
         for epochs in 1, 3:
+            checkpoint = self.folder / f"state{epochs}.h5"
             self.run_program("penstock-train", path, "--lr", 0, "--epochs", epochs, "--checkpoint", checkpoint)
             with h5py.File(checkpoint) as file:
                 weights.append(file["/model/layer0/weight"][:])

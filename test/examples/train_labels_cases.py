@@ -111,6 +111,7 @@ class train_labels(program_case):
         expected = losses(self.train(path, "--y", "/numbers", "--classes", 5, *order)[1])
         for y, *more in ("/plain",), ("/big",), ("/apart",), ("/ones",), ("/ones", "--labels-from", 1), ("/table[kind]",):
             checkpoint, out = self.folder / "c.h5", self.folder / "out.h5"
+            self.forget(checkpoint)
             found = self.train(path, "--y", y, *more, *order, "--checkpoint", checkpoint)[1]
             self.assertEqual(losses(found), expected, y)
             self.run_program("penstock-predict", checkpoint, path, "--classes", "-o", out, "--device", "host")
@@ -235,6 +236,7 @@ class train_labels(program_case):
             logged = float(list(csv.DictReader(lines))[0]["test_loss"])
         self.assertAlmostEqual(logged, found["epochs"][0]["test_loss"], places=4)
         none = ("--x", "/none", "--no-normalise", "--skip-non-finite", "--log", log)
+        self.forget(log)
         self.assert_one_line(self.train(path, *none, expect=1)[0], "no step of epoch 0", "24 were skipped")
         done, found = self.train(path, *self.skips_every_step, "--log", log)
         self.assertIn("loss nan, train accuracy nan", done.stdout)
@@ -290,6 +292,7 @@ class train_labels(program_case):
         test = ("--test-x", "/noise", "--test-y", "/label", "--checkpoint", checkpoint)
         plain = self.train(path, *test)[1]
         for more in ("--test-weights", "/weight"), ("--test-weights", "/weight", "--damaged", "skip"):
+            self.forget(checkpoint)
             found = self.train(path, *test, *more)[1]
             self.run_program("penstock-predict", checkpoint, path, "--x", "/noise", "-o", out)
             with h5py.File(out) as file:
@@ -342,6 +345,7 @@ class train_labels(program_case):
         kept_back = set()
         for seed in range(1, 7):
             for more in (), ("--validation-group", "/whole"), ("--validation-group", "/group", "--y", "/text"):
+                self.forget(checkpoint)
                 done, found = self.train(
                     path, "--validation", 0.4, *more, "--class-weights", "balanced", "--confusion", "--seed", seed,
                     "--weights", "/weight", "--checkpoint", checkpoint, epochs=1

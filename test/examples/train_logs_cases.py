@@ -112,8 +112,6 @@ class train_logs(program_case):
             self.assertEqual([int(line["steps"]) for line in lines if line["kind"] == "steps"], [4, 8, 12, 16])
             self.assertEqual([int(line["epoch"]) for line in lines if line["kind"] == "epoch"], [1, 2, 3])
             self.assertEqual(len(lines), 7)
-            again = self.train(path, "--log", whole, epochs=1)
-            self.assertEqual(len(read(whole)), 1, again.stdout)
 
     def test_a_line_that_nests_without_end_is_none_of_a_log(self):
         path, state, log = self.make_data(), self.folder / "c.h5", self.folder / "log.jsonl"

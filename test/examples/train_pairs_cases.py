@@ -106,5 +106,6 @@ class train_pairs(program_case):
         predict = lambda *more: self.run_program(
             "penstock-predict", state, path, "--x", "/a", "-o", self.folder / "out.h5", *more, expect=2)  # fmt: skip
         self.assert_one_line(predict("--x2", "/b"), "one input", "--x2")
+        self.forget(state)
         self.train(path, "--loss", "ranking", "--checkpoint", state, epochs=1)
         self.assert_one_line(predict(), "two inputs", "--x2")

@@ -63,6 +63,44 @@ class train_resume(program_case):
         self.assertEqual(self.contents(), before)
         self.assertIn("epoch 9/12", self.train(*kept, "--epochs", 12, "--resume").stdout)
 
+    def test_what_a_run_has_come_to_is_not_replaced_where_resume_is_forgotten(self):
+        self.make_data()
+        state, best, log, csv_log, notes = (self.folder / name for name in ("c.h5", "b.h5", "log.jsonl", "log.csv", "notes.csv"))
+        evaluated = ("--validation", 0.3, "--epochs", 2)
+        self.train(*self.keeping(*evaluated))
+        self.train(*evaluated, "--log", csv_log, "--best-checkpoint", best)
+        notes.write_text("dear diary\nit rained")
+        before = self.contents()
+        kept_best = self.folder / "c.h5.best"
+        for more, named, helps in (
+            (self.keeping(), ("--checkpoint", state), ("--resume", "name another", "remove it")),
+            (("--checkpoint", state), ("--checkpoint", state), ("--resume", "name another", "remove it")),
+            (("--checkpoint", best, "--best-checkpoint", kept_best), ("--checkpoint", best), ("--resume",)),
+            (("--checkpoint", self.folder / "n.h5", "--best-checkpoint", kept_best), ("--best-checkpoint", kept_best), ("--resume",)),
+            (("--best-checkpoint", best), ("--best-checkpoint", best), ("name another", "remove it")),
+            (("--log", log), ("--log", log), ("name another", "remove it")),
+            (("--log", csv_log), ("--log", csv_log), ("name another", "remove it")),
+            (("--log", notes), ("--log", notes), ("name another", "remove it")),
+        ):
+            for plan in ("--plan",), ():
+                done = self.train(*more, *evaluated, *plan, expect=2)
+                self.assert_one_line(done, " ".join(map(str, named)), *helps)
+                self.assertEqual("--resume" in done.stderr, "--checkpoint" in more, done.stderr)  # which needs a checkpoint
+                self.assertEqual(self.contents(), before)
+        self.forget(kept_best)
+        state.rename(self.folder / "c.h5.best")
+        self.assert_one_line(self.train(*self.keeping(*evaluated), expect=2), f"--keep-best {kept_best}")
+
+    def test_a_log_of_a_run_that_ended_before_its_first_epoch_is_written_anew(self):
+        self.make_data()
+        for name, start in ("log.jsonl", '{"kind":"steps","epoch":1,"step_of_epoch":1}\n{"kind":"ste'), (
+            "log.csv", "kind,epoch,step_of_epoch,steps\nsteps,1,1,1\nst"
+        ):  # fmt: skip
+            log = self.folder / name
+            log.write_text(start)
+            self.train("--log", log, "--epochs", 1)
+            self.assertEqual([line.count("epoch") > 0 for line in log.read_text().splitlines()], [True] * (1 + (name == "log.csv")))
+
     def test_a_look_at_a_checkpoint_changes_nothing(self):
         self.make_data()
         kept = self.keeping()
@@ -112,6 +150,7 @@ class train_resume(program_case):
         how = ("--weights", "/weight", "--run-rows", 50, "--pool-rows", 50, "--log-steps", 1)
         for seed in range(100):
             whole = self.folder / "whole.jsonl"
+            self.forget(whole)
             self.train(*how, "--log", whole, "--epochs", 3, "--seed", seed)
             lines = self.read_log(whole)
             first = next(n for n, line in enumerate(lines) if line["epoch"] == 3)
@@ -123,6 +162,7 @@ class train_resume(program_case):
         for ending in "jsonl", "csv":
             whole, parts = self.folder / f"whole.{ending}", self.folder / f"parts.{ending}"
             state, kept = self.folder / f"{ending}.h5", self.folder / f"kept-{ending}.h5"
+            self.forget(whole)
             self.train(*how, "--log", whole, "--epochs", 3, "--seed", seed)
             self.train(*how, "--log", parts, "--checkpoint", state, "--epochs", 2, "--seed", seed)
             shutil.copy(state, kept)

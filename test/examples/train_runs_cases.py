@@ -115,6 +115,7 @@ class train_runs(program_case):
         go_on(files[0], *kept, "/near", "--epochs", 1)
         self.assert_one_line(go_on(files[0], *kept, "/far", "--epochs", 2, "--resume", expect=1), "rows that take part")
         go_on(files[0], *kept, "/near", "--epochs", 2, "--resume", "--threads", 1, "--batch-rows", 64, "--accumulate", 4)
+        self.forget(state)
         go_on(*files[:3], "--epochs", 1)
         other = go_on(files[0], files[3], files[2], "--epochs", 2, "--resume", expect=1)
         self.assert_one_line(other, "s0.h5:/x to s2.h5:/x", "began with")
@@ -153,8 +154,7 @@ class train_runs(program_case):
             "--checkpoint", self.folder / f"{name}.h5", "--log", self.folder / f"{name}.jsonl", "--log-steps", 7, *more
         )  # fmt: skip
         for attempt in range(10):  # one of 60 batches ends a step
-            for written in log, self.folder / "stopped.h5":  # of an attempt before
-                written.unlink(missing_ok=True)
+            self.forget(log, self.folder / "stopped.h5")
             running = self.start_program(*map(str, command("stopped")), stdout=subprocess.PIPE)
             while not log.exists() or log.read_text().count("\n") < 8 + attempt % 3:  # an epoch has 7 lines
                 self.assertIsNone(running.poll())
