@@ -21,8 +21,7 @@ progress_line::progress_line(std::uint64_t epochs, std::uint64_t rows, std::size
 
 void progress_line::show(const penstock::train::epoch_progress& at, const std::function<std::string()>& memory) {
   const auto now = std::chrono::steady_clock::now();
-  if (epoch_ != at.epoch) first_batch_ = at.batches, epoch_ = at.epoch;
-  if (!terminal_ || now - last_ < least_pause || at.batches == first_batch_) return;
+  if (!terminal_ || now - last_ < least_pause || at.batches <= first_batch_) return;
   last_ = now;
   const double done = static_cast<double>(at.batches) / static_cast<double>(at.batches_per_epoch);
   const double here = static_cast<double>(at.batches - first_batch_) / static_cast<double>(at.batches_per_epoch);

@@ -13,6 +13,8 @@ namespace examples {
 class progress_line {
  public:
   progress_line(std::uint64_t epochs, std::uint64_t rows, std::size_t row_bytes);
+  /// Before an epoch goes on with its batch `first_batch`: from there on, rows and seconds are counted.
+  void begin_epoch(std::uint64_t first_batch) noexcept { first_batch_ = first_batch; }
   /// `memory` is asked for its words where the line is drawn.
   void show(const penstock::train::epoch_progress& at, const std::function<std::string()>& memory);
   void clear();
@@ -23,7 +25,6 @@ class progress_line {
   std::uint64_t rows_;
   std::size_t row_bytes_;
   std::uint64_t first_batch_ = 0;
-  std::uint64_t epoch_ = ~std::uint64_t{0};
   std::chrono::steady_clock::time_point last_;
 };
 

@@ -211,6 +211,14 @@ void print_better_rows(const train_options& o, const train::stage_options& asked
       largest, o.batch_rows, rows * parts, parts, rows);
 }
 
+/// Steps between looks at the device, so that a short epoch shows progress too.
+std::uint64_t looks_every(const train::trainer_options& trainer, std::uint64_t training_rows) {
+  constexpr std::uint64_t looks_of_an_epoch = 20;
+  const std::uint64_t step_rows = trainer.stage.rows * trainer.accumulate;
+  return std::clamp<std::uint64_t>(training_rows / step_rows / looks_of_an_epoch, 1,
+                                   train::trainer_options{}.check_every);
+}
+
 }  // namespace
 
 planned_session plan_session(const train_options& o, const training_data& data) {
@@ -277,6 +285,7 @@ planned_session plan_session(const train_options& o, const training_data& data) 
   }
   trainer.stage = step->stage;
   trainer.accumulate *= step->accumulate;
+  trainer.check_every = looks_every(trainer, training.rows());
   return {device, std::move(trainer), std::move(*plan), std::move(training), std::move(testing), data.testing_name};
 }
 

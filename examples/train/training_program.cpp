@@ -170,6 +170,7 @@ log_position training_program::place_in_log(bool evaluated) const {
 void training_program::one_epoch(std::stop_token stop) {
   kept_ = false;
   const std::uint64_t first_batch = trainer_.position().next_batch + trainer_.position().begun.batches;
+  line_.begin_epoch(first_batch);
   epoch_result result;
   result.training = trainer_.train_epoch(run_.training, stop, [&](const train::epoch_progress& at) {
     if (at.exact) log_->add_steps(at);

@@ -254,6 +254,25 @@ class train_runs(program_case):
         plain = self.run_program("penstock-train", *arguments).stdout
         for word in "\r", "\033", " left":
             self.assertNotIn(word, plain)
+        shown = self.on_a_terminal(*arguments)
+        progress = (
+            rb"\repoch 1/1 \[#* *\] \d+ rows/s, \d+\.\d\d GB/s, loss \d+\.\d{4}, "
+            rb"device [\d.]+ \w+ of [\d.]+ \w+, \d+ s left"
+        )
+        self.assertRegex(shown, progress)
+        self.assertIn(b"epoch 1/1: loss", shown)
+
+    def test_the_progress_of_a_short_epoch_is_shown_with_its_speed(self):
+        # 40 steps, each long enough for a line of its own.
+        arguments = [self.make_rows(rows=10240), "--hidden", "1024,1024", "--batch-rows", 256, "--no-normalise", "--device", "host"]
+        shown = self.on_a_terminal(*arguments, "--epochs", 1).decode()
+        rates = sorted(int(rate) for rate in re.findall(r"\repoch 1/1 \[#* *\] (\d+) rows/s", shown))
+        self.assertGreater(len(rates), 4, shown)
+        whole = int(re.search(r"epoch 1/1: .*, (\d+) rows/s", shown)[1])
+        self.assertTrue(whole / 2 < rates[len(rates) // 2] < 2 * whole, (rates, whole))
+
+    def on_a_terminal(self, *arguments):
+        """What penstock-train writes to a terminal."""
         ours, theirs = pty.openpty()
         running = self.start_program("penstock-train", *arguments, stdout=theirs)
         os.close(theirs)
@@ -265,12 +284,7 @@ class train_runs(program_case):
             pass  # a terminal whose other side is closed
         os.close(ours)
         self.assertEqual(running.wait(), 0)
-        progress = (
-            rb"\repoch 1/1 \[#* *\] \d+ rows/s, \d+\.\d\d GB/s, loss \d+\.\d{4}, "
-            rb"device [\d.]+ \w+ of [\d.]+ \w+, \d+ s left"
-        )
-        self.assertRegex(shown, progress)
-        self.assertIn(b"epoch 1/1: loss", shown)
+        return shown
 
     def test_a_checkpoint_of_another_run_is_refused_with_both_sides(self):
         data, checkpoint = self.make_rows(rows=200), self.folder / "state.h5"
