@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 #include <utility>
 
@@ -22,6 +23,7 @@ namespace io = penstock::io;
 namespace pipeline = penstock::pipeline;
 namespace train = penstock::train;
 
+constexpr const char *default_test_x = "/test/images", *default_test_y = "/test/labels";
 constexpr double most_classes = 1 << 20;
 constexpr std::uint64_t runs_of_a_pool = 4;
 constexpr std::uint64_t pool_bytes = 2 << 20;
@@ -77,9 +79,35 @@ void split_off_validation(const train_options& o, training_data& data) {
   data.testing_name = "validation";
 }
 
+/// Whether every file has the datasets of the default test set. Says so, and where the first has them alone.
+bool have_default_test_set(const train_options& o, const io::file& first) {
+  const auto lacks = [](const io::file& file) {
+    for (const char* path : {default_test_x, default_test_y})
+      if (first_there(file, {path}).empty()) return path;
+    return "";
+  };
+  if (*lacks(first) != 0) return false;
+  for (const std::string& pattern : o.files)
+    for (const io::location& each : io::datasets(pattern, "/")) {
+      if (each.file == first.path()) continue;
+      const char* const path = lacks(io::file(each.file));
+      if (*path == 0) continue;
+      fmt::print("without a test set: {} has no {}; see --test-x, --test-y and --validation\n", each.file.string(),
+                 path);
+      return false;
+    }
+  fmt::print("test set: {} and {}, which are there; --test-x and --test-y name others\n", default_test_x,
+             default_test_y);
+  return true;
+}
+
+/// The default one is for runs that name no dataset of rows themselves.
 void find_test_set(const train_options& o, const io::file& first, training_data& data) {
-  const std::string x = o.test_x.empty() && o.x.empty() ? first_there(first, {"/test/images"}) : o.test_x;
-  const std::string y = o.test_y.empty() && o.y.empty() ? first_there(first, {"/test/labels"}) : o.test_y;
+  std::string x = o.test_x, y = o.test_y;
+  const auto is_named = [](const std::string& dataset) { return !dataset.empty(); };
+  const std::array named{o.x, o.y, o.x2, o.test_x, o.test_y, o.test_x2};
+  if (std::none_of(named.begin(), named.end(), is_named) && have_default_test_set(o, first))
+    x = default_test_x, y = default_test_y;
   if (x.empty() != y.empty()) throw std::invalid_argument("a test set needs both --test-x and --test-y");
   if (x.empty()) {
     if (!o.test_weights.empty()) throw std::invalid_argument("--test-weights are for the rows of --test-x; name them");

@@ -43,9 +43,12 @@ void add_data_options(CLI::App& app, train_options& o) {
   app.add_option("--x2", o.x2, "Dataset of second inputs, to be compared with the first ones row by row");
   app.add_option("--y", o.y,
                  "Dataset of the labels, numbers or texts, or of values to learn; default: /train/labels or /label");
-  app.add_option("--test-x", o.test_x, "Dataset of the test inputs; default: /test/images, where it is there");
+  app.add_option(
+      "--test-x", o.test_x,
+      "Dataset of the test inputs; default: /test/images, where every file has it and /test/labels, and no dataset "
+      "of inputs or labels is named");
   app.add_option("--test-x2", o.test_x2, "Dataset of the second test inputs")->needs("--x2");
-  app.add_option("--test-y", o.test_y, "Dataset of the test labels; default: /test/labels, where it is there");
+  app.add_option("--test-y", o.test_y, "Dataset of the test labels; default: /test/labels, as for --test-x");
   app.add_option("--weights", o.weights, "Dataset of what each training row counts; 0 masks a row, whatever it holds");
   app.add_option("--test-weights", o.test_weights, "The same for the test rows; default: all 1");
   app.add_option("--validation", o.validation,

@@ -209,6 +209,34 @@ class train(program_case):
             done = self.run_program("penstock-train", path, "--x", f"/{name}", "--epochs", 1, expect=1)
             self.assert_one_line(done, f"{path}:/{name}", "a model")
 
+    def test_the_default_test_set_is_there_whole_or_not_at_all_and_told_of(self):
+        random = numpy.random.default_rng(6)
+        whole, lacks = self.folder / "whole.h5", self.folder / "lacks.h5"
+        for path in whole, lacks:
+            with h5py.File(path, "w") as file:
+                for part, rows in ("train", 120), ("test", 40):
+                    file[f"{part}/images"] = random.normal(size=(rows, 6)).astype("f4")
+                    file[f"{part}/labels"] = random.integers(0, 3, rows)
+        train = lambda *more, expect=0: self.run_program(
+            "penstock-train", *more, "--hidden", 8, "--epochs", 1, "--device", "host", expect=expect)  # fmt: skip
+        told = "test set: /test/images and /test/labels, which are there"
+        for files in (whole,), (whole, lacks):
+            shown = train(*files).stdout
+            self.assertIn(told, shown)
+            self.assertRegex(shown.splitlines()[-1], "^test accuracy ")
+        for named in ("--y", "/train/labels"), ("--x", "/train/images"), ("--x", "/train/images", "--y", "/train/labels"):
+            shown = train(whole, *named).stdout
+            self.assertNotIn("test set: ", shown)
+            self.assertNotIn("test accuracy", shown)
+        for half in ("--test-x", "/test/images"), ("--test-y", "/test/labels"):
+            self.assert_one_line(train(whole, *half, expect=2), "both --test-x and --test-y")
+        with h5py.File(lacks, "a") as file:
+            del file["test/labels"]
+        for files, why in (((whole, lacks), [f"without a test set: {lacks} has no /test/labels"]), ((lacks, whole), [])):
+            shown = train(*files).stdout
+            self.assertEqual([line.split("; ")[0] for line in shown.splitlines() if "test set" in line], why)
+            self.assertNotIn("test accuracy", shown)
+
     def test_labels_that_do_not_fit_are_found_before_training(self):
         path = self.make_rows(rows=100)
         with h5py.File(path, "a") as file:
