@@ -79,18 +79,19 @@ void add(std::uint64_t row, std::vector<rows_in_a_row>& to) {
     to.push_back({row, 1});
 }
 
-/// The rows come in the order of the source. Gives their number.
-std::uint64_t mark_not_finite(const std::vector<rows_in_a_row>& parts, const ps::pipeline::pipeline& rows,
-                              examples::prediction_file& file) {
-  std::uint64_t all = 0;
-  for (const rows_in_a_row& part : parts) file.write_none(part.first, part.count), all += part.count;
+void list_not_finite(const std::vector<rows_in_a_row>& parts, std::uint64_t all, const ps::pipeline::pipeline& rows) {
   if (all > 0) fmt::print("rows with inputs that are not finite, without predictions: {}\n", all);
   for (const rows_in_a_row& part : parts) {
     const auto place = rows.place_of("x", part.first);
     fmt::print("  {}:{} row {}{}\n", place->file, place->dataset, place->row,
                part.count == 1 ? "" : fmt::format(" and the {} behind it", part.count - 1));
   }
-  return all;
+}
+
+void list_damaged(const ps::pipeline::pipeline_report& report) {
+  if (report.damaged_row_count == 0) return;
+  fmt::print("damaged rows, without predictions: {}\n", report.damaged_row_count);
+  for (const ps::pipeline::damaged_rows& part : report.damaged) fmt::print("  {}\n", part.why);
 }
 
 std::string name_of(const ps::io::location& where) { return where.file.string() + ":" + where.dataset; }
@@ -110,14 +111,17 @@ std::string origin_of(const std::string& checkpoint, const ps::train::predictor_
   return origin.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);  // names of files may be any bytes
 }
 
-/// The rows come in the order of the source: what the report lists is what the file lacks. Ends the file.
-void mark_damaged(const ps::pipeline::pipeline_report& report, std::uint64_t not_finite, const std::string& origin,
-                  examples::prediction_file& file) {
+/// Says which rows have no predictions, and ends the file before anything is printed: whoever reads that may go, and
+/// the program with it. The rows come in the order of the source: what is listed is what the file lacks.
+void end_file(const std::vector<rows_in_a_row>& not_finite, const ps::pipeline::pipeline& rows,
+              const std::string& origin, examples::prediction_file& file) {
+  std::uint64_t all_not_finite = 0;
+  for (const rows_in_a_row& part : not_finite) file.write_none(part.first, part.count), all_not_finite += part.count;
+  const ps::pipeline::pipeline_report report = rows.report();
   for (const ps::pipeline::damaged_rows& part : report.damaged) file.write_none(part.first, part.count);
-  file.commit(origin, report.damaged_row_count, not_finite);
-  if (report.damaged_row_count == 0) return;
-  fmt::print("damaged rows, without predictions: {}\n", report.damaged_row_count);
-  for (const ps::pipeline::damaged_rows& part : report.damaged) fmt::print("  {}\n", part.why);
+  file.commit(origin, report.damaged_row_count, all_not_finite);
+  list_not_finite(not_finite, all_not_finite, rows);
+  list_damaged(report);
 }
 
 void predict(const examples::predict_options& o, examples::stop_on_signal& signals) {
@@ -165,7 +169,7 @@ void predict(const examples::predict_options& o, examples::stop_on_signal& signa
   } catch (const ps::pipeline::stopped&) {
     throw examples::interrupted(signals.signal(), "stopped; nothing is written");
   }
-  mark_damaged(rows.report(), mark_not_finite(not_finite, rows, file), origin, file);
+  end_file(not_finite, rows, origin, file);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   fmt::print("{} rows to {}{}, {:.0f} rows/s\n", rows.rows(), o.output, o.dataset,
              static_cast<double>(rows.rows()) / seconds.count());

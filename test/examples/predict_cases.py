@@ -210,6 +210,26 @@ class predict(program_case):
                 self.assertTrue(numpy.isnan(found[bad]).all())
                 numpy.testing.assert_allclose(found[good], expected[good], atol=1e-6)
 
+    def test_predictions_are_written_before_rows_without_any_are_listed(self):
+        path = self.make_rows(rows=20000, columns=4)
+        checkpoint, out = self.trained(path), self.folder / "out.h5"
+        with h5py.File(path, "a") as file:
+            x = file["x"][:]
+            x[::3, 1] = numpy.nan
+            file["x"][:] = x
+        # The list is longer than a pipe: its reader is gone before the end.
+        command = [programs / "penstock-predict", checkpoint, path, "-o", out, "--skip-non-finite", "--device", "host"]
+        running = subprocess.Popen(command, stdout=subprocess.PIPE)
+        self.addCleanup(running.wait)
+        self.addCleanup(running.kill)
+        while (line := running.stdout.readline()) and not line.startswith(b"rows with inputs that are not finite"):
+            pass
+        running.stdout.close()
+        self.assertEqual(running.wait(timeout=100), -signal.SIGPIPE)
+        with h5py.File(out) as file:
+            found = numpy.isnan(file["prediction"][:]).all(1)
+        numpy.testing.assert_array_equal(found, numpy.arange(20000) % 3 == 0)
+
     @unittest.skipUnless(platform.machine() == "x86_64", "the system's calls have other numbers on this processor")
     def test_a_signal_just_before_it_begins_leaves_no_file(self):
         path, out, write, pause = self.make_rows(rows=500), self.folder / "out.h5", 1, 34
