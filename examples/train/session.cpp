@@ -211,6 +211,27 @@ void print_better_rows(const train_options& o, const train::stage_options& asked
       largest, o.batch_rows, rows * parts, parts, rows);
 }
 
+/// Says which of the levers that were asked for frees no device memory: it costs time alone.
+void print_idle_levers(const train_options& o, gpu::device device, const train::stage_options& stage) {
+  const auto bytes_of = [&](const train::stage_options& s) {
+    return train::plan(device, s).total(gpu::memory_kind::device);
+  };
+  const auto tell = [&](const std::string& option, const train::stage_options& without) {
+    const std::size_t bytes = bytes_of(stage), bytes_without = bytes_of(without);
+    if (bytes >= bytes_without)
+      fmt::print("{} frees nothing here: training takes {} of device memory with it, and {} without\n", option,
+                 penstock::format_bytes(bytes), penstock::format_bytes(bytes_without));
+  };
+  train::stage_options without = stage;
+  without.recompute_layers = 0;
+  if (o.recompute != 0) tell(fmt::format("--recompute {}", o.recompute), without);
+  for (const std::string& what : o.offload) {
+    without = stage;
+    (what == "optimizer" ? without.offload.optimizer : without.offload.activations) = false;
+    tell("--offload " + what, without);
+  }
+}
+
 /// Steps between looks at the device, so that a short epoch shows progress too.
 std::uint64_t looks_every(const train::trainer_options& trainer, std::uint64_t training_rows) {
   constexpr std::uint64_t looks_of_an_epoch = 20;
@@ -276,6 +297,7 @@ planned_session plan_session(const train_options& o, const training_data& data) 
                             refused->items(), refused->limits(), smallest_that_does());
   for (const std::string& reason : step->reasons) fmt::print("{}\n", reason);
   print_better_rows(o, trainer.stage, *step, fits);
+  print_idle_levers(o, device, step->stage);
   print_padding(step->stage.rows, training.rows());
   if (o.plan_only) print_largest(step->stage, fits, training.rows());
   fits(step->stage);  // opens and plans what was chosen, after what was tried last

@@ -401,6 +401,19 @@ class train(program_case):
         other = self.run_program("penstock-train", path, "--y", "/y", "--loss", "mse", "--delta", 2, expect=2)
         self.assert_one_line(other, "--delta", "huber", "mse")
 
+    def test_a_lever_that_frees_nothing_is_told_of(self):
+        path = self.make_rows(rows=1000, columns=8)
+        told = lambda *more: re.findall(r"^(.*) frees nothing here: training takes .* with it, and .* without$", self.run_program(
+            "penstock-train", path, "--device", "host", *more).stdout, re.MULTILINE)  # fmt: skip
+        levers = ("--recompute", 2, "--offload", "activations")
+        for run in ("--plan",), ("--epochs", 1):
+            self.assertEqual(told(*run), [])
+            self.assertEqual(told(*levers, *run), ["--recompute 2", "--offload activations"])
+            self.assertEqual(told("--optimizer", "sgd", "--momentum", 0, "--offload", "optimizer", *run), ["--offload optimizer"])
+            deep = ("--hidden", ",".join(["128"] * 8), "--batch-rows", 512)
+            self.assertEqual(told(*deep, "--recompute", 3, *run), [])
+            self.assertEqual(told(*deep, "--offload", "activations", *run), [])
+
     def test_a_batch_beyond_the_training_set_is_told_of(self):
         path = self.make_rows(rows=1000, columns=8)
         run = lambda *more: self.run_program("penstock-train", path, "--hidden", 8, "--device", "host", *more).stdout
