@@ -165,6 +165,7 @@ void check(gpu::device d, const stage_options& options) {
   check(options);
   if (d.is_host() && options.precision == precision::tf32)
     throw std::invalid_argument("the host has no tf32 arithmetic; compute in float32, or on a CUDA device");
+  check_arithmetic(d, options.precision);
 }
 
 void add_blas_buffers(std::size_t threads, gpu::ledger& ledger) {

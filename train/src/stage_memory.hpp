@@ -31,8 +31,11 @@ inline constexpr const char* blas = "train: OpenBLAS's packing buffers";
 
 /// Throws std::invalid_argument for options that contradict themselves.
 void check(const stage_options& options);
-/// The same, and for what the device lacks.
+/// The same, and for what the device lacks: std::invalid_argument of the host, gpu::error of a CUDA device.
 void check(gpu::device d, const stage_options& options);
+
+/// Throws gpu::error where a CUDA device has no such arithmetic of matrix products.
+void check_arithmetic(gpu::device d, precision arithmetic);
 
 /// What OpenBLAS keeps on the host for the threads that compute where so many are asked for.
 void add_blas_buffers(std::size_t threads, gpu::ledger& ledger);

@@ -2,6 +2,7 @@
 
 #include "../elementwise.hpp"
 #include "../host/backend.hpp"
+#include "../stage_memory.hpp"
 #include "check.hpp"
 #include "column_sums.hpp"
 #include "kernels.hpp"
@@ -174,6 +175,10 @@ class cuda_backend final : public backend<S> {
 
 }  // namespace
 
+void check_arithmetic(gpu::device d, precision arithmetic) {
+  if (d.is_cuda() && arithmetic != precision::float32) cuda::require_tensor_cores(d, arithmetic);
+}
+
 std::size_t column_sum_elements(gpu::device d, std::size_t rows, std::size_t widest) {
   if (d.is_host() || rows <= cuda::column_sum_rows_at_once) return 0;
   return (rows + cuda::column_sum_rows - 1) / cuda::column_sum_rows * widest;
@@ -183,7 +188,7 @@ template <class S>
 std::unique_ptr<backend<S>> make_backend(gpu::stream_ref stream, const stage_options& options,
                                          const backend_memory& memory) {
   if (stream.device().is_host()) return host::make_backend<S>(options.threads);
-  if (options.precision != precision::float32) cuda::require_tensor_cores(stream.device(), options.precision);
+  check_arithmetic(stream.device(), options.precision);
   return std::make_unique<cuda_backend<S>>(stream, options.precision, memory);
 }
 template std::unique_ptr<backend<float>> make_backend(gpu::stream_ref, const stage_options&, const backend_memory&);

@@ -41,7 +41,7 @@ struct predictor_options {
 predictor_options options_of(const std::filesystem::path& checkpoint);
 
 /// Memory that a predictor takes: weights, one block of inputs, and two blocks of the widest layers, whatever the
-/// number of layers. Pure. Throws std::invalid_argument.
+/// number of layers. Throws like that of a stage.
 gpu::ledger plan(gpu::device d, const predictor_options& options);
 
 /// A model that only goes forward, in planned memory: it allocates no device or pinned memory of its own. On CUDA the

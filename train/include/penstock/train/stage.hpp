@@ -119,7 +119,7 @@ struct state_item {
   std::byte* data = nullptr;
 };
 
-/// Memory that a stage takes. Pure. Throws std::invalid_argument for options that contradict themselves.
+/// Memory that a stage takes. Throws std::invalid_argument, and gpu::error for a precision that the device lacks.
 gpu::ledger plan(gpu::device d, const stage_options& options);
 
 /// A model, its gradients and its optimizer in planned memory: what a training loop calls, yours or trainer's. Nothing
