@@ -35,6 +35,11 @@ class train_measured(program_case):
         ).splitlines()  # fmt: skip
         self.assertEqual([line.split(" | ")[0] for line in table[2:]], [f"| {name}" for name in names])
         self.assertEqual([line.count("the same bits") for line in table[2:]], [0, 1, 1, 0])
+        below = self.run_script(
+            "lever_accuracies.py", programs, path, "--device", "host", "--epochs", 1, "--hidden", "16", "--only", "float32",
+            "--least", 1.01, expect=1
+        )  # fmt: skip
+        self.assertEqual(below.splitlines()[-1].split(" | ")[-1], "BELOW 1.01 |")
 
     def test_speeds_are_windows_of_whole_epochs(self):
         path, out = self.make_rows(rows=500, columns=1024), self.folder / "speeds"

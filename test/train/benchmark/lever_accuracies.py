@@ -6,7 +6,7 @@
 PROGRAMS holds penstock-train; the file is made by `penstock-make-dataset fashion-mnist`. All runs have one seed, but for
 those of float32 with other seeds, which show how far accuracies lie apart by chance. Levers that do not change the
 arithmetic must give the bits of the run without them: their losses are compared digit by digit. Ends with 1 where they differ, or
-where an accuracy is further from that of float32 than --noise."""
+where an accuracy is further from that of float32 than --noise, or below --least."""
 
 import argparse
 import json
@@ -43,6 +43,7 @@ def arguments():
     p.add_argument("--threads", default="0", help="on the host")
     p.add_argument("--only", help="names of the table, with ; between them")
     p.add_argument("--noise", type=float, default=0.006, help="accuracies may be so far apart")
+    p.add_argument("--least", type=float, default=0, help="no accuracy may be lower")
     p.add_argument("--json", help="file of the results")
     return p.parse_args()
 
@@ -87,6 +88,8 @@ def main():
             remark, failed = ("the same bits" if same else "OTHER BITS"), failed or not same
         elif base and abs(shown["test_accuracy"] - base["test_accuracy"]) > o.noise:
             remark, failed = "FAR FROM float32", True
+        if shown["test_accuracy"] < o.least:
+            remark, failed = f"{remark} BELOW {o.least}".strip(), True
         speed = sorted(epoch["rows_per_s"] for epoch in shown["epochs"])[len(losses) // 2] / 1e6
         print(f"| {name} | {shown['test_accuracy']:.4f} | {losses[-1]:.6f} | {stage_bytes(shown) / 2**20:.1f} | {speed:.2f} | {remark} |", flush=True)
     if o.json:
