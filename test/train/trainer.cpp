@@ -264,14 +264,14 @@ BOOST_AUTO_TEST_CASE(a_stop_between_steps_is_gone_on_from) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(nothing_large_is_allocated_after_the_first_epoch) {
+BOOST_AUTO_TEST_CASE(no_slab_is_allocated_from_the_first_step_on_and_nothing_large_after_an_epoch_and_its_evaluation) {
   const training_file data(4000);
   const auto faults = std::make_shared<counting_faults>();
   training_run run(data, small_trainer(256), gpu::device::host(), faults);
+  const int before = faults->allocations;
   run.trainer.normalise_from(run.planned.training);
   run.trainer.train_epoch(run.planned.training);
   run.trainer.evaluate(*run.planned.testing);
-  const int before = faults->allocations;
   const test::large_allocations large(64 << 10);
   for (int epoch = 0; epoch < 3; ++epoch) {
     run.trainer.train_epoch(run.planned.training);
