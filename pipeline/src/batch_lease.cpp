@@ -155,7 +155,7 @@ std::size_t batch_lease::held() const { return lent_.out(); }
 double batch_lease::seconds() const { return to_seconds(ended_.value_or(clock::now()) - began_); }
 
 void batch_lease::note_end() {
-  if (ended_) return;
+  if (ended_ || is_over()) return;  // a pause would be another run's, if there still is a pipeline
   ended_ = clock::now();
   if (count_.paused.are_on()) count_.resume(*ended_);  // a pause is one of the run, and ends with it
 }

@@ -16,6 +16,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <random>
 #include <span>
 #include <stdexcept>
@@ -330,6 +331,24 @@ BOOST_DATA_TEST_CASE(time_after_the_consumer_was_told_of_the_end_is_not_the_repo
   BOOST_TEST(pipeline.report().seconds == both);
   BOOST_TEST(both >= paused);
   BOOST_TEST(both < paused + 0.3);
+}
+
+BOOST_AUTO_TEST_CASE(the_end_of_a_range_whose_run_was_replaced_ends_no_pause_of_the_next_one) {
+  const small_file file(1000, 64);
+  auto pipeline =
+      std::make_optional((pp::read(file.all()) | pp::batched({.rows = 100})).build(gpu::device::host(), small));
+  auto before = pipeline->epochs(0, 1);
+  for (int batch = 0; batch < 10; ++batch) BOOST_REQUIRE(before.next());
+  auto range = pipeline->epochs(1, 1);
+  BOOST_REQUIRE(range.next());
+  pipeline->pause();
+  const double paused = pipeline->report().seconds;
+  BOOST_TEST(!before.next());
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  BOOST_TEST(pipeline->report().seconds == paused);
+  for (int batch = 1; batch < 10; ++batch) BOOST_REQUIRE(range.next());
+  pipeline.reset();
+  BOOST_TEST(!range.next());  // touches nothing of it
 }
 
 BOOST_AUTO_TEST_CASE(time_after_the_error_that_ends_a_run_is_not_the_reports) {
