@@ -132,6 +132,8 @@ BOOST_FIXTURE_TEST_CASE(a_place_that_no_step_has_is_refused_with_both_sides, beg
   begun("weight", -1, {"weigh -1"});
   begun("bad_loss", 95, {"row 95", "96 to 127"});
   begun("bad_input", 128, {"row 128", "96 to 127"});
+  for (const char* name : {"bad_input", "bad_loss"})  // there is no second input
+    begun(name, train::progress::of_second_input + 100, {"row 4611686018427388004", "96 to 127"});
   for (const char* name : {"batches", "of", "batch_rows", "rows", "weight", "bad_loss"}) {
     begun(name, "many", {"lacks a value"});
     refused({"lacks a value"}, [&](json& text) { text["begun_step"].erase(name); });

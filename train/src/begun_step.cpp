@@ -28,10 +28,11 @@ struct step_split {
 
 json row_to_json(std::uint64_t row) { return row == progress::no_row ? json() : json(row); }
 
-/// A row at fault: one of the batches that were accumulated.
-std::uint64_t row_of(const std::filesystem::path& file, const json& j, std::uint64_t first, std::uint64_t end) {
+/// A row at fault: one of the batches that were accumulated. `marks`: progress::of_second_input, where that may be set.
+std::uint64_t row_of(const std::filesystem::path& file, const json& j, std::uint64_t first, std::uint64_t end,
+                     std::uint64_t marks = 0) {
   if (j.is_null()) return progress::no_row;
-  const std::uint64_t row = count_of(j), number = row & ~progress::of_second_input;
+  const std::uint64_t row = count_of(j), number = row & ~marks;
   if (number < first || number >= end)
     refuse(file,
            fmt::format("row {} is at fault in a step that has begun, whose rows are {} to {}", number, first, end - 1));
@@ -50,7 +51,8 @@ step_split split_of(const std::filesystem::path& file, const json& begun, std::u
   return split;
 }
 
-begun_step step_of(const std::filesystem::path& file, const json& there, std::uint64_t step_rows) {
+begun_step step_of(const std::filesystem::path& file, const json& there, const trainer_options& options) {
+  const std::uint64_t step_rows = options.stage.rows * options.accumulate;
   const json& begun = there.at("begun_step");
   begun_step step{.batches = count_of(begun.at("batches"))};
   const step_split split = split_of(file, begun, step.batches, step_rows);
@@ -66,7 +68,8 @@ begun_step step_of(const std::filesystem::path& file, const json& there, std::ui
   if (!(step.weight >= 0 && std::isfinite(step.weight)))
     refuse(file, fmt::format("the rows of the step that has begun weigh {}; it is 0 or more", step.weight));
   step.running = metrics_of(begun.at("running"));
-  step.bad_input = row_of(file, begun.at("bad_input"), first, first + most);
+  step.bad_input = row_of(file, begun.at("bad_input"), first, first + most,
+                          sides(options.stage.model) == 2 ? progress::of_second_input : 0);
   step.bad_loss = row_of(file, begun.at("bad_loss"), first, first + most);
   return step;
 }
@@ -130,7 +133,7 @@ begun_in_file begun_in(const std::filesystem::path& file, const json& there, con
                                in_short(fmt::format("{}", fmt::join(found, ", ")))));
     return {};
   }
-  const begun_step step = step_of(file, there, options.stage.rows * options.accumulate);
+  const begun_step step = step_of(file, there, options);
   if (std::string left = why_left(there, step, to, options); !left.empty()) return {.left = std::move(left)};
   check_gradients(file, found, to.gradients());
   return {.step = step, .gradients = to.gradients()};
