@@ -189,8 +189,9 @@ void add_machine_options(CLI::App& app, train_options& o) {
 }
 
 void add_result_options(CLI::App& app, train_options& o) {
-  auto* const checkpoint = app.add_option("--checkpoint", o.checkpoint,
-                                          "HDF5 file of weights and state, written after each epoch and when stopped");
+  auto* const checkpoint = app.add_option(
+      "--checkpoint", o.checkpoint,
+      "HDF5 file of weights and state, written after each epoch and when stopped; it may be there with --resume alone");
   app.add_flag("--resume", o.resume, "Go on from the checkpoint, as if training had never stopped")->needs(checkpoint);
   auto* const beside = app.add_flag_callback(
       "--keep-best", [&o] { o.keep_best = true; },
@@ -209,7 +210,8 @@ void add_result_options(CLI::App& app, train_options& o) {
       ->check(CLI::IsMember({"loss", "accuracy"}))
       ->default_str("loss");
   auto* const log = app.add_option(
-      "--log", o.log, "Write a line for each epoch to this file, .jsonl or .csv; a resumed run adds its own");
+      "--log", o.log,
+      "Write a line for each epoch to this file, .jsonl or .csv; a resumed run adds its own, and no other may");
   app.add_option("--log-steps", o.log_steps,
                  "Also a line after every so many steps, for which the device is waited for")
       ->needs(log);

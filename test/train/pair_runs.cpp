@@ -9,6 +9,7 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 using namespace penstock;
 using penstock::test::rows_of;
@@ -110,6 +111,31 @@ BOOST_AUTO_TEST_CASE(a_predictor_gives_what_the_stage_does) {
       },
       {}, "x2");
   BOOST_TEST(right == tested.correct);
+}
+
+BOOST_AUTO_TEST_CASE(rows_of_which_either_input_is_not_finite_are_named) {
+  pair_file data;
+  pair_run run(data);
+  run.trainer.save(data.path("state.h5"));
+  const auto spoil = [&](rows_of<float>& rows, std::size_t row) {
+    rows.x[row * pair_file::columns + row % pair_file::columns] = std::numeric_limits<float>::infinity();
+  };
+  spoil(data.a, 3), spoil(data.b, 5), spoil(data.a, 70), spoil(data.b, 70), spoil(data.b, 599);
+  data.write();
+  train::predictor_options options = train::options_of(data.path("state.h5"));
+  options.rows = 64;
+  const auto memory = std::make_shared<gpu::memory>(gpu::device::host(), train::plan(gpu::device::host(), options));
+  train::predictor predictor(gpu::stream_ref{}, options, memory);
+  predictor.load(data.path("state.h5"));
+  auto source = pipeline::source{}
+                    .field("x", {{data.file, "/a"}}, {.as = type::float32})
+                    .field("x2", {{data.file, "/b"}}, {.as = type::float32});
+  auto rows = (pipeline::read(source) | pipeline::batch_options{.rows = 64}).build(gpu::device::host(), {});
+  std::vector<std::uint64_t> named;
+  predictor.predict(
+      rows, "x", [](std::uint64_t, std::size_t, std::span<const std::byte>) {}, {}, "x2",
+      [&](std::uint64_t row) { named.push_back(row); });
+  BOOST_TEST(named == (std::vector<std::uint64_t>{3, 5, 70, 599}), boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(a_resumed_run_has_the_bits_of_the_undisturbed_one) {
