@@ -27,6 +27,9 @@ class train_fashion(program_case):
     def test_float32_reaches_0_89_within_32_mib_on_the_host(self):
         self.reach("float32", device="host")
 
+    def test_bf16_reaches_0_89_within_32_mib_on_the_host(self):
+        self.reach("bf16", device="host")
+
     def test_float32_and_bf16_reach_0_89_within_32_mib_on_a_gpu(self):
         if not os.path.exists("/dev/nvidiactl"):
             self.skipTest("there is no CUDA device")
