@@ -132,7 +132,7 @@ double measure_storage(const stream_request& request, const std::vector<open_fil
 }
 
 double measure_link(gpu::stream_ref stream, std::span<std::byte> pinned, std::span<std::byte> device) {
-  constexpr int copies_at_once = 64;
+  constexpr int copies_at_once = 16;
   gpu::copy(stream, device.data(), pinned.data(), device.size());
   stream.synchronize();
   const auto start = clock::now();
@@ -152,7 +152,8 @@ machine_limits measure_limits(const stream_request& request, std::size_t batch_r
   const std::size_t block = std::max(page_bytes, std::min(wanted, most) / page_bytes * page_bytes);
   gpu::ledger items;
   items.add(gpu::memory_kind::pinned, std::string(block_item), threads * block);
-  items.add(gpu::memory_kind::device, std::string(block_item), block);
+  items.add(gpu::memory_kind::device, std::string(block_item),
+            std::max(block, std::min(threads * block, request.budget.device_bytes / page_bytes * page_bytes)));
   const gpu::memory memory(request.device, items);
   const auto pinned = memory.at(gpu::memory_kind::pinned, block_item);
 

@@ -8,7 +8,8 @@ namespace examples {
 
 /// What the machine could do at best, measured briefly.
 struct machine_limits {
-  /// Pinned blocks copied to the device one after another; absent on the host device, which has no link.
+  /// Pinned memory copied to the device in pieces of many blocks, as a pipeline copies neighbours together; absent on
+  /// the host device, which has no link.
   std::optional<double> link_bytes_per_second;
   /// Plain positioned reads of the files that the request's values come from (sources of virtual datasets, external raw
   /// files) on all processors or three quarters of them, whichever is faster, with the page cache as it is. Absent
@@ -16,8 +17,8 @@ struct machine_limits {
   std::optional<double> storage_bytes_per_second;
 };
 
-/// Measures both in blocks of the size that the pipeline's plan chose, within the request's pinned budget. Takes one
-/// to two seconds; four where storage is slow. Throws std::runtime_error (io::error, too) where a file cannot be read.
+/// Measures with blocks of the size that the pipeline's plan chose, within the request's budgets. Takes one to two
+/// seconds; four where storage is slow. Throws std::runtime_error (io::error, too) where a file cannot be read.
 machine_limits measure_limits(const stream_request& request, std::size_t batch_rows);
 
 }  // namespace examples
