@@ -111,7 +111,7 @@ verdict compare(const fuzz::chunk_input& input, const io::chunk_grid& grid, orac
     if (!missing && from + value.bytes > chunk->known) {
       result = verdict::must_fail;
     } else if (read != nullptr && result != verdict::must_fail) {
-      const auto* expected = missing ? input.description->fill_value.data() : chunk->bytes.data() + from;
+      const auto* expected = missing ? input.description->fill_value.stored()->data() : chunk->bytes.data() + from;
       if (std::memcmp(read + to, expected, value.bytes) != 0) result = verdict::wrong;
     }
     return result == verdict::right || result == verdict::may_fail;

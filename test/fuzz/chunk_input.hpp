@@ -151,7 +151,9 @@ inline std::optional<chunk_input> parse_chunk_input(std::span<const std::uint8_t
   d->value.bytes = std::size_t{1} << (bits >> 6);
   d->value.offset = bits & 32 ? member_offset : 0;
   d->value.stored_bytes = d->value.bytes + 2 * d->value.offset;
-  for (std::size_t n = 0; n < d->value.bytes; ++n) d->fill_value.push_back(static_cast<std::byte>(0xa0 + n));
+  io::fill_value::bytes fill;
+  for (std::size_t n = 0; n < d->value.bytes; ++n) fill.push_back(static_cast<std::byte>(0xa0 + n));
+  d->fill_value = io::fill_value(std::move(fill));
   for (std::size_t k = 0; k < rank; ++k) {
     d->info.shape.push_back(1 + in.take(1) % most_extent[rank]);
     d->info.chunk_shape.push_back(1 + in.take(1) % (2 * most_extent[rank]));
