@@ -62,7 +62,7 @@ class oracle {
   std::optional<content> find(const io::chunk_entry& entry, std::uint32_t mask) const {
     const auto& file = input_.file;
     const bool plain = mask == filters_.all();
-    if (entry.address > file.size() || (plain && entry.bytes < chunk_bytes_)) return std::nullopt;
+    if (entry.address > file.size() || (plain && entry.bytes != chunk_bytes_)) return std::nullopt;
     const auto rest = std::span(file).subspan(entry.address);
     content c{.bytes = std::vector<std::byte>(chunk_bytes_), .known = chunk_bytes_};
     if (plain) {
