@@ -147,6 +147,8 @@ figure time_epochs(const timing& how, std::uint64_t rows, std::size_t row_bytes,
 
 std::size_t check(const stream_request& request, std::size_t largest_batch) {
   const auto opened = open_rows(request, largest_batch);
+  if (opened.rows() == 0)
+    throw std::invalid_argument(fmt::format("{}:{} has no rows to measure", request.file, request.dataset));
   const auto fractional = [](double value) { return value != std::floor(value); };
   const pl::field_options& values = request.values;
   if (!penstock::is_floating(opened.fields().front().element) && (fractional(values.scale) || fractional(values.shift)))

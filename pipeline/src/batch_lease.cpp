@@ -95,19 +95,24 @@ void batch_lease::refuse_too_many() const {
 
 void batch_lease::wait_for_rows(const schedule::batch_place& place, std::uint64_t first_row) {
   const auto start = clock::now();
+  const std::uint64_t position = first_row + std::max<std::uint64_t>(place.valid_rows, 1) - 1;
   bool late = false;
   user_at_work_ = false;
   try {
     const gpu::range profiled("wait for rows");
     late = run_->between.wait_for_rows(stream_, first_row + place.rows, count_.stall, while_waiting_);
   } catch (const gpu::error&) {
+    charge(start, position);
     if (user_at_work_) throw;
     // The stream may not wait for rows that are counted as there: the run is over.
     const std::exception_ptr failure = located(place, std::current_exception());
     run_->between.fail(failure);
     std::rethrow_exception(failure);
+  } catch (...) {
+    charge(start, position);
+    throw;
   }
-  if (late) return charge(start, first_row + std::max<std::uint64_t>(place.valid_rows, 1) - 1);
+  if (late) return charge(start, position);
   const double seconds = seconds_since(start);
   count_.waits.back() += seconds;
   count_.wait_seconds += seconds;
@@ -223,9 +228,9 @@ void batch_lease::mark_users(std::uint64_t ticket) {
   users_ = using_.size() + used_.size();
 }
 
-std::vector<const gpu::event*> batch_lease::take_late() {
+void batch_lease::let_wait_for_late(ring_filler& hands) {
   const std::lock_guard lock(mutex_);
-  return std::move(late_);
+  for (; !late_.empty(); late_.pop_back()) hands.wait_for(*late_.back());
 }
 
 /// The batch, and all before, are back. Rows return in steps: one event for all batches of a step.

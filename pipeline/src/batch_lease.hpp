@@ -3,6 +3,7 @@
 #include "epoch_run.hpp"
 #include "ground.hpp"
 #include "lent_batches.hpp"
+#include "ring_filler.hpp"
 #include "trace_log.hpp"
 
 #include <penstock/pipeline/batch.hpp>
@@ -37,9 +38,9 @@ class batch_lease : public std::enable_shared_from_this<batch_lease> {
   std::size_t held() const;
   /// Failures of the run so far: the first reaches the consumer, the others are counted only.
   std::uint64_t failures() const;
-  /// Marks in the streams of batches, for which the next run must wait: of what was released after the run, and of what
-  /// other streams had used when it ended. They live as long as this does.
-  std::vector<const gpu::event*> take_late();
+  /// Lets `hands` wait for marks in the streams of batches, as the next run must: of what was released after the run,
+  /// and of what other streams had used when it ended. Throws gpu::error; those that are left are the next call's.
+  void let_wait_for_late(ring_filler& hands);
   /// Wall clock since the run began, until the consumer was told of its end.
   double seconds() const;
   /// The consumer was told of the run's end: by an empty batch, or by what ended it.

@@ -80,11 +80,11 @@ void lay_out(const wiring& w, const transport_task& task, geometry& g) {
   g.needs_only_reading = g.lands_in_ring && g.slot_bytes == 0 && !w.needs_device_work();
 }
 
-/// Blocks whose rows are given back together. Each step costs the consumer's thread an event: where it launches small
-/// kernels, one after another, it has no time for many.
-std::uint64_t step_blocks(std::size_t batch_rows, std::size_t block_rows) {
+/// Blocks whose rows are given back together. Each step costs the consumer's thread locks, and on a device an event:
+/// where it launches small kernels, one after another, it has no time for many.
+std::uint64_t step_blocks(std::size_t batch_rows, std::size_t block_rows, bool host) {
   constexpr std::size_t many_batches = 8, blocks = 4;
-  return batch_rows * many_batches <= block_rows ? blocks : 1;
+  return !host && batch_rows * many_batches <= block_rows ? blocks : 1;
 }
 
 /// Rows need no place of their own, of one block, between what draws them and the ring.
@@ -102,8 +102,7 @@ candidate make_candidate(const wiring& w, const transport_task& task, std::size_
   lay_out(w, task, g);
   c.window_blocks = g.blocks_of(task.pooled ? task.window_rows : block_rows);
   const std::size_t batch = task.batch_rows;
-  g.quantum_rows =
-      task.host || batch >= block_rows ? batch : step_blocks(batch, block_rows) * block_rows / batch * batch;
+  g.quantum_rows = batch >= block_rows ? batch : step_blocks(batch, block_rows, task.host) * block_rows / batch * batch;
 
   const bool slots = g.slot_bytes > 0, images = !task.host && g.image_bytes > 0;
   if (slots && task.host && task.pooled) {

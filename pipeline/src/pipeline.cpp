@@ -60,8 +60,7 @@ std::shared_ptr<batch_lease> pipeline::impl::begin_run(std::uint64_t first, std:
         fmt::format("{} batches of the run before are still held; release them before the next run", lease->held()),
         {"consumer", 0, 0, 0, {}});
   end_run();
-  if (lease)
-    for (const gpu::event* late : lease->take_late()) hands->wait_for(*late);
+  if (lease) lease->let_wait_for_late(*hands);
   auto next = std::make_shared<epoch_run>(*on, what, help);
   lease = std::make_shared<batch_lease>(on, next, count, trace.get(), stream, options.while_waiting);
   running = true;

@@ -145,6 +145,10 @@ class throughput(program_case):
             self.assertAlmostEqual(figure["rows_per_s"] / rates[1], 1, places=9)
         results, _ = self.measure(path, "--batch-rows", 256, repeat=2)
         self.assertEqual([one["epochs"] for one in results["runs"][0]["repetitions"]], [1, 1])
+        with h5py.File(path, "a") as file:
+            file.create_dataset("none", (0, 16), "f4")
+        done = self.run_program("penstock-throughput", path, "--dataset", "/none", "--device", "host", expect=2)
+        self.assert_one_line(done, f"{path}:/none has no rows to measure")
         for seconds in 0, "nan":
             self.assert_one_line(self.run_program("penstock-throughput", path, *arguments, "--seconds", seconds, expect=2), "--seconds")
         done = self.run_program("penstock-throughput", path, *arguments, "--seconds", 1, "--epochs", 1, expect=2)

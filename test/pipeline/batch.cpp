@@ -4,6 +4,7 @@
 #include <boost/test/data/test_case.hpp>
 
 #include <penstock/fault.hpp>
+#include <penstock/gpu/error.hpp>
 #include <penstock/gpu/memory.hpp>
 
 #include <algorithm>
@@ -127,6 +128,43 @@ BOOST_DATA_TEST_CASE(a_stream_may_end_once_its_batch_is_back_before_or_after_old
     BOOST_TEST(seen->marks == 1);
   }
   BOOST_TEST(penstock::test::consume(pipeline, 1, 1).size() == 2000u);
+}
+
+namespace {
+
+/// Counts the waits of streams for each other, and lets one fail.
+struct count_of_waits final : penstock::fault_injector {
+  penstock::fault before(penstock::fault_site, std::string_view what, std::uint64_t, std::size_t) override {
+    if (what != "cudaStreamWaitEvent") return {};
+    ++waits;
+    return {.error = fails.exchange(false) ? 719 : 0};  // cudaErrorLaunchFailure
+  }
+  std::atomic<int> waits{0};
+  std::atomic<bool> fails{false};
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(what_a_run_waits_for_is_waited_for_again_where_it_could_not_begin) {
+  const small_file file(1000, 64);
+  const auto seen = std::make_shared<count_of_waits>();
+  auto pipeline = (pp::read(file.all()) | penstock::fault_seam(seen) | pp::batched({.rows = 32, .held = 2}))
+                      .build(gpu::device::host(), small);
+  const gpu::stream other(gpu::device::host());
+  pp::batch first, second;
+  {
+    auto range = pipeline.epochs(0, 1);
+    first = range.next(), second = range.next();
+    first.used_on(other), second.used_on(other);
+  }
+  first.release(), second.release();  // late: each leaves a mark in two streams
+  seen->fails = true;
+  BOOST_CHECK_THROW(pipeline.epochs(1, 1), gpu::error);
+  BOOST_TEST(!seen->fails);
+  seen->waits = 0;
+  auto range = pipeline.epochs(1, 1);
+  BOOST_TEST(seen->waits >= 8);  // of the two streams that fill the rings
+  BOOST_TEST(range.next().valid_rows() == 32u);
 }
 
 BOOST_AUTO_TEST_CASE(one_batch_too_many_is_an_error_that_says_so) {

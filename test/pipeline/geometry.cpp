@@ -255,6 +255,9 @@ BOOST_AUTO_TEST_CASE(rows_of_small_batches_are_given_back_in_steps_of_four_block
   BOOST_TEST(blocks_in_a_step(block_rows / 8) == 4.0);
   BOOST_TEST(blocks_in_a_step(block_rows / 4) == 1.0);
   BOOST_TEST(blocks_in_a_step(2 * block_rows) == 2.0);
+  t.host = true;
+  BOOST_REQUIRE_EQUAL(pp::plan_geometry(two_fields(), t, {}, {}).block_rows % 16, 0u);
+  BOOST_TEST(blocks_in_a_step(pp::plan_geometry(two_fields(), t, {}, {}).block_rows / 16) == 1.0);
 }
 
 BOOST_AUTO_TEST_CASE(rows_come_out_of_a_pool_four_blocks_at_a_time_where_the_ring_has_room) {

@@ -354,13 +354,22 @@ BOOST_AUTO_TEST_CASE(the_end_of_a_range_whose_run_was_replaced_ends_no_pause_of_
 BOOST_AUTO_TEST_CASE(time_after_the_error_that_ends_a_run_is_not_the_reports) {
   const small_file file(1000, 64);
   auto pipeline = (pp::read(file.all()) |
-                   pp::transform_host({.name = "fails"}, [](const auto&) { throw std::runtime_error("it does"); }) |
+                   pp::transform_host({.name = "fails"},
+                                      [](const auto&) {
+                                        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+                                        throw std::runtime_error("it does");
+                                      }) |
                    pp::batched({.rows = 100}))
                       .build(gpu::device::host(), small);
   auto range = pipeline.epochs(0, 1);
   BOOST_CHECK_THROW(range.next(), pp::error);
-  const double told = pipeline.report().seconds;
-  BOOST_TEST(told > 0);
+  const pp::pipeline_report report = pipeline.report();
+  const double told = report.seconds;
+  BOOST_TEST(told >= 0.05);
+  BOOST_TEST(report.consumer_wait_seconds >= 0.04);  // for what ended it
+  double charged = 0;
+  for (const pp::time_charge& wait : report.consumer_waits) charged += wait.seconds;
+  BOOST_TEST(charged == report.consumer_wait_seconds, boost::test_tools::tolerance(0.02));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   BOOST_TEST(pipeline.report().seconds == told);
 }
@@ -378,6 +387,7 @@ BOOST_AUTO_TEST_CASE(time_after_a_wait_that_the_consumer_broke_off_is_the_report
                                  if (!broken_off) throw std::runtime_error("not now");
                                }});
   BOOST_CHECK_THROW(range.next(), std::runtime_error);
+  BOOST_TEST(pipeline.report().consumer_wait_seconds >= 0.09);  // it is asked every 100 ms
   const double told = pipeline.report().seconds;
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   BOOST_TEST(pipeline.report().seconds >= told + 0.02);
