@@ -245,6 +245,7 @@ class seeds:
         self.chunk("lzf", bytes([2]) + b"abc" + bytes([7 << 5, 0, 2]), 12, name="found-bytes-that-repeat")
         stored, (options, _, bits, line) = stored_by_hdf5(smooth(960), 4, (0x20 | 4, 16), 2)
         self.chunk("szip", stored, 960, options, line - 1, 15, bits, name="found-odd-block")
+        self.chunk("szip", bytes.fromhex("01000000df89fabfc0030013"), 1, 0x2C, 0x2F, 0x10, 0xDF, name="found-half-a-sample")
         for name, patch in {
             "unknown-activation": {"activation": "no such"},
             "unknown-type": {"compute": "no such"},

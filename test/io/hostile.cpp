@@ -256,6 +256,17 @@ BOOST_AUTO_TEST_CASE(szip_blocks_of_odd_length_are_refused_before_libaec_sees_th
   BOOST_TEST(!all.front().unreadable.empty());
 }
 
+/// Found by fuzzing: samples of 13 bits take two bytes, and libaec calls it a want of memory where only one is left.
+BOOST_AUTO_TEST_CASE(szip_samples_that_do_not_fit_a_chunk_are_damage_and_no_want_of_memory) {
+  const io::filter_chain chain({{4, "szip", {0x2c, 16, 13, 48}}}, 1);
+  const std::string stored("\x01\x00\x00\x00\xdf\x89\xfa\xbf\xc0\x03\x00\x13", 12);
+  io::decode_workspace workspace(chain.workspace(stored.size()));
+  std::string chunk(1, '?');
+  BOOST_CHECK_EXCEPTION(
+      chain.decode(std::as_bytes(std::span(stored)), 0, std::as_writable_bytes(std::span(chunk)), workspace),
+      io::failure, [](const io::failure& e) { return e.damaged; });
+}
+
 /// Found by fuzzing: where bytes repeat, the place that they are copied from was an index below zero, which wrapped:
 /// clang's UBSan tells (`test/fuzz/run --findings lzf`). Places before the chunk must not be taken either.
 BOOST_AUTO_TEST_CASE(lzf_bytes_that_repeat_come_from_within_the_chunk) {
