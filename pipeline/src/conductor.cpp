@@ -163,11 +163,11 @@ void conductor::conduct() {
       continue;
     }
     const auto start = clock::now();
-    const pauses::moment since = count_.paused.of(start);
     if (progressed == clock::time_point{}) progressed = start;
-    const obstacle reason = held_up_by(news);
+    wait_sum& idle = count_.idle[static_cast<std::size_t>(held_up_by(news))];
+    idle.begin(start);
     news = wait(news, watchful_ && start - progressed < watch);
-    count_.idle[static_cast<std::size_t>(reason)].add(count_.paused.counted(since, clock::now()));
+    idle.end(clock::now());
   }
 }
 
@@ -240,16 +240,16 @@ bool conductor::may_let_in(std::uint64_t released) {
   if (opened_ == issued_) {
     ++opened_;
     current_->times.open(issued_, now);
-    waits_since_ = count_.paused.of(now);
+    waits_since_ = now;
   }
-  if (lacks_slot) return false;
+  if (lacks_slot) return count_.no_slot.begin(now), false;
   if (has_slot_ == issued_) {
     ++has_slot_;
     if (sizes.slots) slots_.take(), count_.slots.arrive(now);
     current_->times.set(issued_, way::has_slot, now);
     waited(count_.no_slot, "waits for a slot", now);
   }
-  if (lacks_rows) return false;
+  if (lacks_rows) return count_.no_rows.begin(now), false;
   waited(count_.no_rows, "waits for free rows", now);
   current_->times.set(issued_, way::let_in, now);
   count_.flow[0].arrive(now);
@@ -257,12 +257,12 @@ bool conductor::may_let_in(std::uint64_t released) {
 }
 
 /// The block that is to be let in next has waited until now for something.
-void conductor::waited(time_sum& sum, const char* name, clock::time_point now) {
-  if (now == waits_since_.at) return;
-  sum.add(count_.paused.counted(waits_since_, now));
+void conductor::waited(wait_sum& sum, const char* name, clock::time_point now) {
+  sum.end(now);
+  if (now == waits_since_) return;
   const block_place place = current_->plan.block(issued_);
-  note(trace_log::track::entrance, name, waits_since_.at, now, issued_, place.rows, place.epoch);
-  waits_since_ = count_.paused.of(now);
+  note(trace_log::track::entrance, name, waits_since_, now, issued_, place.rows, place.epoch);
+  waits_since_ = now;
 }
 
 }  // namespace penstock::pipeline

@@ -48,7 +48,7 @@ class conductor final : public ring_filler {
   bool copying() const { return !host_ && slots_.given_back() < in_copy_; }
   bool issue(std::uint64_t released);
   bool may_let_in(std::uint64_t released);
-  void waited(time_sum& sum, const char* name, clock::time_point now);
+  void waited(wait_sum& sum, const char* name, clock::time_point now);
   bool copy_blocks(std::uint64_t came_out);
   bool emit(std::uint64_t released);
   bool is_too_early(const piece& p);
@@ -102,9 +102,9 @@ class conductor final : public ring_filler {
   // Of the run in progress; touched by the conductor's thread alone.
   gpu::slot_ring slots_, images_;
   std::uint64_t issued_ = 0, arrived_ = 0, emitted_ = 0;
-  std::uint64_t opened_ = 0;    ///< blocks that are, or were, first in the line before the flow
-  std::uint64_t has_slot_ = 0;  ///< blocks that have, or had, a slot
-  pauses::moment waits_since_;  ///< the block that is first in that line, for what it lacks
+  std::uint64_t opened_ = 0;       ///< blocks that are, or were, first in the line before the flow
+  std::uint64_t has_slot_ = 0;     ///< blocks that have, or had, a slot
+  clock::time_point waits_since_;  ///< the block that is first in that line, for what it lacks
   task_at_hand doing_;
   std::uint64_t in_copy_ = 0;          ///< blocks whose last copy was issued
   std::uint64_t blocks_put_out_ = 0;   ///< blocks whose rows are all out, or on their way

@@ -39,9 +39,9 @@ stage_report of_flow(std::string name, const stage_account& account, clock::time
 }
 
 /// Readers without a block wait for what blocks lack at the entrance, or for the end of the run.
-std::vector<time_charge> waits_of_readers(const ground& on, const statistics& count,
-                                          const stage_account::figures& sums) {
-  const double slot = count.no_slot.seconds(), rows = count.no_rows.seconds();
+std::vector<time_charge> waits_of_readers(const ground& on, const statistics& count, const stage_account::figures& sums,
+                                          clock::time_point now) {
+  const double slot = count.no_slot.seconds(now), rows = count.no_rows.seconds(now);
   const double lacking = std::min(slot + rows, sums.seconds);
   const double blocked = sums.starved_seconds * share(lacking, sums.seconds);
   return {
@@ -60,7 +60,7 @@ bool gathers(const ground& on) {
 std::vector<stage_report> stages_of(const ground& on, const statistics& count, clock::time_point now) {
   std::vector<stage_report> stages;
   stages.push_back(of_flow("read", count.flow[0], now));
-  stages.back().waits = waits_of_readers(on, count, count.flow[0].read(now));
+  stages.back().waits = waits_of_readers(on, count, count.flow[0].read(now), now);
   for (std::size_t t = 1; t < count.flow.size(); ++t) {
     const stage_account::figures sums = count.flow[t].read(now);
     const std::string before = stages.back().name;
@@ -73,9 +73,9 @@ std::vector<stage_report> stages_of(const ground& on, const statistics& count, c
   // One thread copies, gathers and lets device transforms work: what it waits for, they all wait for.
   stage_report hands = of_flow("device thread", count.hands, now);
   const double seconds = count.hands.read(now).seconds;
-  hands.waits = {{"blocks", count.idle[0].seconds(), "read"},
-                 {"free rows", count.idle[1].seconds(), "consumer"},
-                 {"copies", count.idle[2].seconds(), "copy"}};
+  hands.waits = {{"blocks", count.idle[0].seconds(now), "read"},
+                 {"free rows", count.idle[1].seconds(now), "consumer"},
+                 {"copies", count.idle[2].seconds(now), "copy"}};
   for (const time_charge& wait : hands.waits) hands.busy_seconds -= wait.seconds;
   hands.busy_seconds = std::max(0.0, hands.busy_seconds + seconds);
   hands.mean_at_work = share(hands.busy_seconds, seconds);

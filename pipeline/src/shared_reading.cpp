@@ -182,15 +182,13 @@ void shared_reading::let_in() {
       ++opened_;
       run.times.open(let_in_, now);
       run.times.set(let_in_, way::has_slot, now);
-      waits_since_ = count_.paused.of(now);
+      waits_since_ = now;
     }
-    if (!has_room) return;
-    if (now != waits_since_.at) {
-      count_.no_rows.add(count_.paused.counted(waits_since_, now));
-      if (trace_)
-        trace_->add(trace_log::track::entrance,
-                    {"waits for free rows", waits_since_.at, now, let_in_, place.rows, place.epoch});
-    }
+    if (!has_room) return count_.no_rows.begin(now);
+    count_.no_rows.end(now);
+    if (trace_ && now != waits_since_)
+      trace_->add(trace_log::track::entrance,
+                  {"waits for free rows", waits_since_, now, let_in_, place.rows, place.epoch});
     run.times.set(let_in_, way::let_in, now);
     count_.flow[0].arrive(now);
   }

@@ -62,15 +62,15 @@ class shared_reading final : public ring_filler, public consumer_help {
   std::condition_variable to_read_;  ///< its threads sleep here
   std::condition_variable idle_;     ///< nobody reads any more
   std::shared_ptr<epoch_run> run_;
-  std::uint64_t opened_ = 0;    ///< blocks that are, or were, first in the line
-  std::uint64_t let_in_ = 0;    ///< blocks that have, or had, room
-  std::uint64_t taken_ = 0;     ///< by readers
-  std::uint64_t arrived_ = 0;   ///< blocks before it are all there
-  std::deque<bool> there_;      ///< blocks from arrived_ on that were taken: whether they are
-  std::uint64_t emitted_ = 0;   ///< rows before it are published
-  std::uint64_t wanted_ = 0;    ///< the consumer waits, or waited, for rows before it
-  pauses::moment waits_since_;  ///< the block that is first in the line, for room
-  std::size_t places_;          ///< blocks that may be read at once
+  std::uint64_t opened_ = 0;       ///< blocks that are, or were, first in the line
+  std::uint64_t let_in_ = 0;       ///< blocks that have, or had, room
+  std::uint64_t taken_ = 0;        ///< by readers
+  std::uint64_t arrived_ = 0;      ///< blocks before it are all there
+  std::deque<bool> there_;         ///< blocks from arrived_ on that were taken: whether they are
+  std::uint64_t emitted_ = 0;      ///< rows before it are published
+  std::uint64_t wanted_ = 0;       ///< the consumer waits, or waited, for rows before it
+  clock::time_point waits_since_;  ///< the block that is first in the line, for room
+  std::size_t places_;             ///< blocks that may be read at once
   std::size_t at_work_ = 0, own_at_work_ = 0, asleep_ = 0;
   std::uint8_t short_reads_ = 0;  ///< of the last eight blocks, a bit each
   bool quit_ = false;

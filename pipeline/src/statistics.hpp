@@ -8,6 +8,7 @@
 #include "reader_tuner.hpp"
 #include "stage_account.hpp"
 #include "stamps.hpp"
+#include "wait_sum.hpp"
 
 #include <array>
 #include <cstdint>
@@ -60,6 +61,8 @@ struct statistics {
     for (stage_account& stage : flow) stage.end_run(now);
     slots.end_run(now);
     hands.end_run(now);
+    for (wait_sum* wait : {&no_slot, &no_rows}) wait->end(now);
+    for (wait_sum& wait : idle) wait.end(now);
   }
 
   /// Nobody waits for rows from now on. The consumer's thread, as resume().
@@ -76,16 +79,16 @@ struct statistics {
     hands.resume(now);
   }
 
-  pauses paused;  ///< the time sums below leave them out
+  pauses paused;  ///< the times below leave them out
   alignas(cache_line) reader_tuner readers;
   std::deque<stage_account> flow;  ///< reading, then each host transform
   stage_account slots;             ///< "waiting" are those in use
-  stage_account hands;        ///< the conductor; "waiting" are blocks that came out of the flow and are not put out
-  time_sum no_slot, no_rows;  ///< a block could not be let into the flow
-  work_sum copy;              ///< issuing copies; bytes are those of the copies
-  work_sum gather;            ///< issuing gathers; on the host, doing them
+  stage_account hands;  ///< the conductor; "waiting" are blocks that came out of the flow and are not put out
+  wait_sum no_slot{paused}, no_rows{paused};  ///< a block could not be let into the flow
+  work_sum copy;                              ///< issuing copies; bytes are those of the copies
+  work_sum gather;                            ///< issuing gathers; on the host, doing them
   std::deque<work_sum> device_transforms;
-  std::array<time_sum, obstacles> idle;  ///< of the conductor
+  std::array<wait_sum, obstacles> idle{wait_sum(paused), wait_sum(paused), wait_sum(paused)};  ///< of the conductor
   highest images_in_use, ring_rows_in_use;
 
   // The consumer's side; one thread.

@@ -169,6 +169,46 @@ void check_that_it_adds_up(const slowed& slow, const std::string& device, bool s
   }
 }
 
+/// A run whose consumer took two batches and went elsewhere: there is no room for more rows, and nearly all of the time
+/// of one stage went into one wait.
+struct standing_still {
+  standing_still(const pp::order_options& order, std::string name, std::string cause)
+      : stage(std::move(name)),
+        waits_for(std::move(cause)),
+        pipeline((pp::read(file.plain(), order) | pp::transport({.block_bytes = 8192, .slots = 6, .threads = 2}) |
+                  pp::batched({.rows = 100}))
+                     .build(gpu::device::host(), small)) {
+    range.emplace(pipeline.epochs(0, 1000));
+    for (int batch = 0; batch < 2; ++batch) BOOST_REQUIRE(range->next());
+    pp::pipeline_report report;
+    const auto share = [&] { return wait_of(report) / static_cast<double>(stage_of(report).workers) / report.seconds; };
+    for (int tries = 0; tries < 500; ++tries) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      report = pipeline.report();
+      if (share() >= 0.9) break;
+    }
+    BOOST_TEST_INFO(to_text(report));
+    BOOST_REQUIRE(share() >= 0.9);
+    BOOST_TEST(stage_of(report).waited_for == waits_for);
+  }
+
+  pp::stage_report stage_of(const pp::pipeline_report& report) const {
+    return *std::ranges::find(report.stages, stage, &pp::stage_report::name);
+  }
+  double wait_of(const pp::pipeline_report& report) const {
+    const pp::stage_report in = stage_of(report);
+    return std::ranges::find(in.waits, waits_for, &pp::time_charge::cause)->seconds;
+  }
+
+  std::string stage, waits_for;
+  small_file file{3000, 64};
+  pp::pipeline pipeline;
+  std::optional<pp::epoch_range> range;
+};
+
+constexpr double away_seconds = 0.05;
+void go_away() { std::this_thread::sleep_for(std::chrono::duration<double>(away_seconds)); }
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(reports, *boost::unit_test::timeout(300))
@@ -393,6 +433,49 @@ BOOST_AUTO_TEST_CASE(time_after_a_wait_that_the_consumer_broke_off_is_the_report
   BOOST_TEST(pipeline.report().seconds >= told + 0.02);
   broken_off = true;
   BOOST_TEST(range.next().valid_rows() == 100u);
+}
+
+BOOST_AUTO_TEST_CASE(the_device_threads_wait_counts_until_now_while_the_consumer_is_elsewhere) {
+  standing_still run(pp::shuffled{.seed = 1, .run_rows = 64, .pool_rows = 512}, "device thread", "free rows");
+  const pp::pipeline_report before = run.pipeline.report();
+  go_away();
+  const pp::pipeline_report after = run.pipeline.report();
+  BOOST_TEST_INFO(to_text(after));
+  BOOST_TEST(run.wait_of(after) >= run.wait_of(before) + away_seconds);
+  const pp::stage_report thread = run.stage_of(before), later = run.stage_of(after);
+  BOOST_TEST(later.busy_seconds == thread.busy_seconds, boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(later.wait_seconds - thread.wait_seconds == run.wait_of(after) - run.wait_of(before),
+             boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(after.stages.at(0).name == "read");
+  BOOST_TEST(after.stages.at(0).waited_for == "a free slot");
+}
+
+BOOST_AUTO_TEST_CASE(neither_a_pause_nor_what_comes_after_a_run_is_a_wait_of_the_device_thread) {
+  standing_still run(pp::shuffled{.seed = 1, .run_rows = 64, .pool_rows = 512}, "device thread", "free rows");
+  const double before = run.wait_of(run.pipeline.report());
+  run.pipeline.pause();
+  go_away();
+  BOOST_REQUIRE(run.range->next());
+  const pp::pipeline_report resumed = run.pipeline.report();
+  BOOST_TEST_INFO(to_text(resumed));
+  BOOST_TEST(run.wait_of(resumed) >= before);
+  BOOST_TEST(run.stage_of(resumed).busy_seconds + run.stage_of(resumed).wait_seconds <= resumed.seconds * 1.001);
+
+  run.range.reset();
+  const pp::pipeline_report over = run.pipeline.report();
+  go_away();
+  const pp::pipeline_report later = run.pipeline.report();
+  BOOST_TEST(run.wait_of(over) >= before);
+  for (std::size_t n = 0; n < over.stages.size(); ++n)
+    BOOST_TEST(later.stages.at(n).wait_seconds == over.stages.at(n).wait_seconds);
+}
+
+BOOST_AUTO_TEST_CASE(readers_of_rows_that_land_where_they_are_consumed_wait_for_free_rows_until_now) {
+  const standing_still run(pp::sequential{}, "read", "free rows");
+  BOOST_TEST(run.pipeline.plan().slots == 0u);
+  const pp::pipeline_report before = run.pipeline.report();
+  go_away();
+  BOOST_TEST(run.wait_of(run.pipeline.report()) >= run.wait_of(before) + 0.9 * 2 * away_seconds);
 }
 
 // One thread gathers and lets device transforms work: each of them has its bytes, and waits for what that thread waits

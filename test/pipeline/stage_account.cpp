@@ -1,5 +1,6 @@
 #include "stage_account.hpp"
 #include "pauses.hpp"
+#include "wait_sum.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -106,6 +107,29 @@ BOOST_AUTO_TEST_CASE(what_counts_of_a_time_is_what_was_not_paused) {
   BOOST_TEST((pauses.counted(t0 + ms(495), t0 + ms(600)) == ms(95)));
   BOOST_TEST((pauses.counted(early, t0 + ms(600)) == ms(600 - 30 - 5 * 10)));
   BOOST_TEST((pauses.counted(within, t0 + ms(505)) == ms(505 - 30 - 10 - 4 * 10 - 5)));
+}
+
+BOOST_AUTO_TEST_CASE(a_wait_that_has_no_end_counts_until_now_without_pauses) {
+  pp::pauses pauses;
+  pp::wait_sum waited(pauses);
+  const auto seconds = [&](int when) { return waited.seconds(t0 + ms(when)); };
+  waited.end(t0);  // none began
+  BOOST_TEST(seconds(5) == 0);
+  waited.begin(t0 + ms(10));
+  BOOST_TEST(seconds(9) == 0);  // whoever asks read the clock before
+  BOOST_TEST(seconds(30) == 0.020, nearly);
+  for (int n = 1; n <= 2; ++n) {  // of which all but 10 ms each are left out, also when the wait is over
+    pauses.begin(t0 + ms(100 * n));
+    BOOST_TEST(seconds(100 * n + 50) == 0.090 + 0.010 * (n - 1), nearly);
+    pauses.end(t0 + ms(100 * n + 90));
+  }
+  waited.end(t0 + ms(300));
+  BOOST_TEST(seconds(1000) == 0.110, nearly);
+  waited.begin(t0 + ms(1100));
+  BOOST_TEST(seconds(1105) == 0.115, nearly);
+  waited.end(t0 + ms(1110));
+  waited.end(t0 + ms(1200));  // it is over already
+  BOOST_TEST(seconds(1300) == 0.120, nearly);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

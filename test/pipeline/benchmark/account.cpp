@@ -16,9 +16,9 @@ namespace {
 struct books {
   pp::stage_account slots, read, hands;
   pp::stamps times{64, pp::way{}};
-  pp::time_sum no_slot;
-  pp::work_sum copy, gather;
   pp::pauses paused;
+  pp::wait_sum no_slot{paused};
+  pp::work_sum copy, gather;
   pp::reader_tuner readers{12, 32};
 
   books() {
@@ -32,10 +32,10 @@ struct books {
 void let_in(books& b, std::uint64_t block) {
   const auto now = pp::clock::now();
   b.times.open(block, now);
-  const pp::pauses::moment since = b.paused.of(now);
+  b.no_slot.begin(now);
   b.slots.arrive(now);
   b.times.set(block, pp::way::has_slot, now);
-  b.no_slot.add(b.paused.counted(since, now + std::chrono::nanoseconds(1)));
+  b.no_slot.end(now + std::chrono::nanoseconds(1));
   b.times.set(block, pp::way::let_in, now);
   b.read.arrive(now);
 }
