@@ -467,7 +467,8 @@ BOOST_AUTO_TEST_CASE(neither_a_pause_nor_what_comes_after_a_run_is_a_wait_of_the
   const pp::pipeline_report later = run.pipeline.report();
   BOOST_TEST(run.wait_of(over) >= before);
   for (std::size_t n = 0; n < over.stages.size(); ++n)
-    BOOST_TEST(later.stages.at(n).wait_seconds == over.stages.at(n).wait_seconds);
+    for (std::size_t w = 0; w < over.stages[n].waits.size(); ++w)
+      BOOST_TEST(later.stages.at(n).waits.at(w).seconds == over.stages[n].waits[w].seconds);
 }
 
 BOOST_AUTO_TEST_CASE(readers_of_rows_that_land_where_they_are_consumed_wait_for_free_rows_until_now) {
