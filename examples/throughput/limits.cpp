@@ -16,7 +16,6 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
-#include <set>
 #include <stdexcept>
 #include <string_view>
 #include <thread>
@@ -49,10 +48,16 @@ struct open_file {
   std::uint64_t bytes = 0;
 };
 
-std::vector<open_file> open_files(const stream_request& request) {
+/// The files that the request's values come from, by one name each.
+std::set<std::filesystem::path> files_of(const stream_request& request) {
   std::set<std::filesystem::path> names;
   for (const auto& where : datasets_of(request))
-    for (auto& name : penstock::io::file(where.file).files_behind(where.dataset)) names.insert(std::move(name));
+    for (const auto& name : penstock::io::file(where.file).files_behind(where.dataset))
+      names.insert(std::filesystem::weakly_canonical(name));
+  return names;
+}
+
+std::vector<open_file> open_files(const std::set<std::filesystem::path>& names, const stream_request& request) {
   std::vector<open_file> files;
   for (const auto& name : names) {
     open_file file;
@@ -143,9 +148,9 @@ double measure_link(gpu::stream_ref stream, std::span<std::byte> pinned, std::sp
   return static_cast<double>(bytes) / seconds_since(start);
 }
 
-}  // namespace
-
-machine_limits measure_limits(const stream_request& request, std::size_t batch_rows) {
+/// `link`: whether that is measured, too.
+penstock::pipeline::machine_limits measure(const stream_request& request, std::size_t batch_rows,
+                                           const std::set<std::filesystem::path>& names, bool link) {
   const std::size_t threads = gpu::processors();
   const std::size_t most = std::min(request.budget.pinned_bytes / threads, request.budget.device_bytes);
   const std::size_t wanted = planned_block_bytes(request, batch_rows);
@@ -157,17 +162,28 @@ machine_limits measure_limits(const stream_request& request, std::size_t batch_r
   const gpu::memory memory(request.device, items);
   const auto pinned = memory.at(gpu::memory_kind::pinned, block_item);
 
-  machine_limits limits;
-  const std::vector<open_file> files = open_files(request);
+  penstock::pipeline::machine_limits limits;
+  const std::vector<open_file> files = open_files(names, request);
   std::uint64_t bytes = 0;
   for (const open_file& file : files) bytes += file.bytes;
   if (bytes >= least_blocks_each * threads * block)
     limits.storage_bytes_per_second = measure_storage(request, files, pinned, block);
-  if (request.device.is_cuda()) {
+  if (link) {
     const gpu::stream stream(request.device);
     limits.link_bytes_per_second = measure_link(stream, pinned, memory.at(gpu::memory_kind::device, block_item));
   }
   return limits;
+}
+
+}  // namespace
+
+penstock::pipeline::machine_limits limits_by_files::of(const stream_request& request, std::size_t batch_rows) {
+  std::set<std::filesystem::path> files = files_of(request);
+  if (const auto known = measured_.find(files); known != measured_.end()) return known->second;
+  const bool first = measured_.empty();
+  auto limits = measure(request, batch_rows, files, first && request.device.is_cuda());
+  if (!first) limits.link_bytes_per_second = measured_.begin()->second.link_bytes_per_second;
+  return measured_.emplace(std::move(files), limits).first->second;
 }
 
 }  // namespace examples

@@ -6,6 +6,7 @@
 #include <penstock/io/output_file.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -13,6 +14,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -199,12 +201,12 @@ std::vector<task> checked_tasks(const options& o, const std::vector<std::size_t>
 }
 
 void keep(examples::figure f, examples::results& all) {
-  print(f, *all.limits);
+  print(f);
   all.figures.push_back(std::move(f));
 }
 
 void measure(task what, std::size_t batch_rows, const std::optional<penstock::pipeline::order_price>& price,
-             const options& o, examples::results& all) {
+             const options& o, examples::limits_by_files& limits, examples::results& all) {
   if (o.calibrate) {
     what.request.calibrated = penstock::pipeline::calibrate(examples::describe_rows(what.request, batch_rows),
                                                             what.request.device, o.budget, examples::consumer_items());
@@ -213,9 +215,9 @@ void measure(task what, std::size_t batch_rows, const std::optional<penstock::pi
   auto streamed = examples::measure_pipeline(what.request, batch_rows, o.timing);
   streamed.price = price;
   const std::uint64_t checksum = streamed.checksum;
-  // After the first figure: the page cache is as that one found and left it.
-  if (!all.limits) all.limits = examples::measure_limits(what.request, batch_rows);
-  examples::judge(streamed, *all.limits);
+  // After the first figure of these files: the page cache is as that one found and left it.
+  const auto of_these = limits.of(what.request, batch_rows);
+  examples::judge(streamed, of_these);
   const std::string report = o.report ? to_text(streamed.report) + "\n" : "";
   const std::uint64_t dropped = streamed.dropped_spans;
   keep(std::move(streamed), all);
@@ -225,6 +227,7 @@ void measure(task what, std::size_t batch_rows, const std::optional<penstock::pi
   const auto compare = [&](examples::figure other) {
     const bool differs = other.whole && other.checksum != checksum;
     const std::string reader = other.reader;
+    examples::judge(other, of_these);
     keep(std::move(other), all);
     if (differs)
       throw std::runtime_error(fmt::format("{}:{}: the {} checksum differs from Penstock's", what.request.file,
@@ -264,11 +267,20 @@ void write(const examples::results& all, const options& o) {
   if (!failures.empty()) throw std::runtime_error(failures);
 }
 
+void say_where_storage_is_unknown(const examples::results& all, const options& o) {
+  std::set<std::string> known, unknown;
+  for (const examples::figure& f : all.figures)
+    (f.report.limits.storage_bytes_per_second ? known : unknown).insert(f.dataset);
+  if (unknown.empty()) return;
+  const std::string which = known.empty() ? o.file : fmt::format("{}: {}", o.file, fmt::join(unknown, ", "));
+  fmt::print("{} is too small to tell what its storage gives: n/a stands for a share of that\n", which);
+}
+
 void measure_all(const options& o) {
   const auto batch_sizes = examples::parse_batch_sizes(o.batch_rows);
   const auto tasks = checked_tasks(o, batch_sizes);
   const auto prices = prices_of(tasks, batch_sizes, o);
-  examples::results all{.device = tasks.front().request.device.description(), .limits = {}, .figures = {}};
+  examples::results all{.device = tasks.front().request.device.description(), .figures = {}};
   fmt::print("{}, device memory {}, pinned memory {}\n", all.device, penstock::format_bytes(o.budget.device_bytes),
              penstock::format_bytes(o.budget.pinned_bytes));
   const auto for_each = [&](const auto& f) {
@@ -282,10 +294,11 @@ void measure_all(const options& o) {
                  to_text(*price));
   });
   examples::print_head();
-  for_each(
-      [&](const task& what, std::size_t batch_rows, const auto& price) { measure(what, batch_rows, price, o, all); });
-  if (!all.limits->storage_bytes_per_second)
-    fmt::print("{} is too small to tell what its storage gives: n/a stands for a share of that\n", o.file);
+  examples::limits_by_files limits;
+  for_each([&](const task& what, std::size_t batch_rows, const auto& price) {
+    measure(what, batch_rows, price, o, limits, all);
+  });
+  say_where_storage_is_unknown(all, o);
   write(all, o);
 }
 

@@ -20,13 +20,11 @@ std::string limit_line(const char* title, double bytes_per_second) {
 }
 
 /// What rows that already lie on the device reach with large batches is no rate of a link: it does not set the scale.
-double largest_of(const results& all) {
+double largest_of(const results& all, const penstock::pipeline::machine_limits& limits) {
   double most = 0;
   for (const figure& f : all.figures)
     if (f.reader != "resident") most = std::max(most, f.bytes_per_second);
-  if (all.limits)
-    most = std::max(most, all.limits->link_bytes_per_second.value_or(all.limits->storage_bytes_per_second.value_or(0)));
-  return most;
+  return std::max(most, limits.link_bytes_per_second.value_or(limits.storage_bytes_per_second.value_or(0)));
 }
 
 }  // namespace
@@ -44,14 +42,13 @@ std::string plot_of(const results& all) {
                         quoted_for_gnuplot(title));
     ++number;
   }
-  if (all.limits) {
-    if (all.limits->storage_bytes_per_second) plot += limit_line("storage", *all.limits->storage_bytes_per_second);
-    if (all.limits->link_bytes_per_second) plot += limit_line("link", *all.limits->link_bytes_per_second);
-  }
+  const auto limits = common_limits(all);
+  if (limits.storage_bytes_per_second) plot += limit_line("storage", *limits.storage_bytes_per_second);
+  if (limits.link_bytes_per_second) plot += limit_line("link", *limits.link_bytes_per_second);
   return fmt::format(
       "{}set title {}\nset logscale x 2\nset yrange [0:{}]\nset grid\nset xlabel 'rows of a batch'\n"
       "set ylabel 'GB/s'\nset key below\n{}\n",
-      script, quoted_for_gnuplot(all.device), 1.15 * largest_of(all) / 1e9, plot);
+      script, quoted_for_gnuplot(all.device), 1.15 * largest_of(all, limits) / 1e9, plot);
 }
 
 }  // namespace examples

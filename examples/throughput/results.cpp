@@ -39,7 +39,11 @@ void add_fields(const figure& f, nlohmann::json& run) {
   if (!f.others.empty()) run["with"] = f.others;
 }
 
-nlohmann::json to_json(const figure& f, const machine_limits& limits) {
+nlohmann::json in_gb(std::optional<double> bytes) {
+  return bytes ? nlohmann::json(*bytes / 1e9) : nlohmann::json(nullptr);
+}
+
+nlohmann::json to_json(const figure& f) {
   nlohmann::json run = {{"dataset", f.dataset},
                         {"order", f.order},
                         {"batch_rows", f.batch_rows},
@@ -52,7 +56,8 @@ nlohmann::json to_json(const figure& f, const machine_limits& limits) {
                         {"checksum", fmt::format("{:016x}", f.checksum)}};
   for (const repetition& one : f.repetitions)
     run["repetitions"].push_back({{"epochs", one.epochs}, {"seconds", one.seconds}});
-  if (const auto share = share_of_limit(f, limits)) run["share_of_limit"] = *share;
+  run["storage_gb_per_s"] = in_gb(f.report.limits.storage_bytes_per_second);
+  if (const auto share = share_of_limit(f)) run["share_of_limit"] = *share;
   add_fields(f, run);
   if (f.price) {
     run["pool_bytes"] = f.price->pool_bytes;
@@ -73,19 +78,28 @@ nlohmann::json to_json(const figure& f, const machine_limits& limits) {
 
 }  // namespace
 
-std::optional<double> share_of_limit(const figure& f, const machine_limits& limits) {
+penstock::pipeline::machine_limits common_limits(const results& all) {
+  if (all.saved_limits) return *all.saved_limits;
+  if (all.figures.empty()) return {};
+  auto common = all.figures.front().report.limits;
+  for (const figure& f : all.figures)
+    if (f.report.limits.storage_bytes_per_second != common.storage_bytes_per_second)
+      common.storage_bytes_per_second.reset();
+  return common;
+}
+
+std::optional<double> share_of_limit(const figure& f) {
   std::optional<double> most;
   const auto take = [&](double rate, double limit) {
     if (rate > 0 && limit > 0) most = std::max(most.value_or(0), rate / limit);
   };
-  take(f.stored_bytes_per_second, limits.storage_bytes_per_second.value_or(0));
-  take(f.copied_bytes_per_second, limits.link_bytes_per_second.value_or(0));
+  take(f.stored_bytes_per_second, f.report.limits.storage_bytes_per_second.value_or(0));
+  take(f.copied_bytes_per_second, f.report.limits.link_bytes_per_second.value_or(0));
   return most;
 }
 
-void judge(figure& f, const machine_limits& limits) {
-  f.report.limits.link_bytes_per_second = limits.link_bytes_per_second;
-  f.report.limits.storage_bytes_per_second = limits.storage_bytes_per_second;
+void judge(figure& f, const penstock::pipeline::machine_limits& limits) {
+  f.report.limits = limits;
   if (f.reader == "penstock") f.report.bottleneck = penstock::pipeline::bottleneck_of(f.report);
 }
 
@@ -95,8 +109,8 @@ void print_head() {
   std::fflush(stdout);  // with what was said before: the first figure takes a while
 }
 
-void print(const figure& f, const machine_limits& limits) {
-  const auto share = share_of_limit(f, limits);
+void print(const figure& f) {
+  const auto share = share_of_limit(f);
   const bool uses_any = f.stored_bytes_per_second > 0 || f.copied_bytes_per_second > 0;
   fmt::print("{:<24} {:<10} {:>10} {:<9} {:>12.0f} {:>8.3f} {:>16} {:>8} {:>9} {:>9} {:>9}  {:016x}\n", f.dataset,
              f.order, f.batch_rows, f.reader, f.rows_per_second, f.bytes_per_second / 1e9,
@@ -112,14 +126,10 @@ void print(const figure& f, const machine_limits& limits) {
 
 nlohmann::json to_json(const results& all) {
   nlohmann::json json{{"device", all.device}, {"runs", nlohmann::json::array()}};
-  if (all.limits) {
-    json["storage_gb_per_s"] = nullptr;  // it is not known
-    if (all.limits->storage_bytes_per_second) json["storage_gb_per_s"] = *all.limits->storage_bytes_per_second / 1e9;
-    json["link_gb_per_s"] = nullptr;  // the host has none
-    if (all.limits->link_bytes_per_second) json["link_gb_per_s"] = *all.limits->link_bytes_per_second / 1e9;
-  }
-  const machine_limits limits = all.limits.value_or(machine_limits{});
-  for (const figure& f : all.figures) json[f.reader == "penstock" ? "runs" : f.reader].push_back(to_json(f, limits));
+  const auto limits = common_limits(all);
+  json["storage_gb_per_s"] = in_gb(limits.storage_bytes_per_second);  // null: it is not known, or not one
+  json["link_gb_per_s"] = in_gb(limits.link_bytes_per_second);        // null: the host has none
+  for (const figure& f : all.figures) json[f.reader == "penstock" ? "runs" : f.reader].push_back(to_json(f));
   return json;
 }
 
@@ -127,11 +137,9 @@ std::string to_csv(const results& all) {
   std::string text =
       "reader,dataset,order,batch_rows,rows_per_s,gb_per_s,gb_per_s_min,gb_per_s_max,link_gb_per_s,storage_gb_per_s,"
       "share_of_limit,first_batch_ms,device_bytes_peak,pinned_bytes_peak,mixing,checksum,bottleneck\n";
-  const machine_limits limits = all.limits.value_or(machine_limits{});
   const auto in_gb = [](std::optional<double> bytes) {
     return bytes ? fmt::format("{}", *bytes / 1e9) : std::string();
   };
-  const std::string link = in_gb(limits.link_bytes_per_second), storage = in_gb(limits.storage_bytes_per_second);
   const auto optional_text = [](std::optional<double> value) {
     return value ? fmt::format("{}", *value) : std::string();
   };
@@ -139,7 +147,8 @@ std::string to_csv(const results& all) {
     text += fmt::format(
         "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:016x},{}\n", f.reader, csv_text(f.dataset), csv_text(f.order),
         f.batch_rows, f.rows_per_second, f.bytes_per_second / 1e9, f.least_bytes_per_second / 1e9,
-        f.most_bytes_per_second / 1e9, link, storage, optional_text(share_of_limit(f, limits)),
+        f.most_bytes_per_second / 1e9, in_gb(f.report.limits.link_bytes_per_second),
+        in_gb(f.report.limits.storage_bytes_per_second), optional_text(share_of_limit(f)),
         f.reader == "penstock" ? fmt::format("{}", f.first_batch_seconds * 1e3) : std::string(), f.device_bytes,
         f.pinned_bytes, f.price && f.price->mixing ? fmt::format("{}", *f.price->mixing) : std::string(), f.checksum,
         csv_text(f.report.bottleneck));

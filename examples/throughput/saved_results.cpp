@@ -63,13 +63,13 @@ figure figure_of(const json& run, const std::string& reader) {
 void add(const json& saved, results& all) {
   const std::string device = text_of(saved, "device");
   if (all.device.empty()) all.device = device;
-  if (!all.limits && (saved.contains("storage_gb_per_s") || saved.contains("link_gb_per_s"))) {
+  if (!all.saved_limits && (saved.contains("storage_gb_per_s") || saved.contains("link_gb_per_s"))) {
     const auto limit = [&](const char* name) {
       const bool known = saved.contains(name) && !saved.at(name).is_null();
       return known ? std::optional(rate_of(saved, name)) : std::nullopt;
     };
-    all.limits = machine_limits{.link_bytes_per_second = limit("link_gb_per_s"),
-                                .storage_bytes_per_second = limit("storage_gb_per_s")};
+    all.saved_limits = penstock::pipeline::machine_limits{.link_bytes_per_second = limit("link_gb_per_s"),
+                                                          .storage_bytes_per_second = limit("storage_gb_per_s")};
   }
   for (const std::string kind : {"runs", "baseline", "resident", "pread"}) {
     if (!saved.contains(kind)) continue;

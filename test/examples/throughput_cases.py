@@ -64,9 +64,10 @@ class throughput(program_case):
         self.assertEqual(set(run), {
             "dataset", "order", "batch_rows", "rows_per_s", "gb_per_s", "gb_per_s_min", "gb_per_s_max", "repetitions",
             "first_batch_ms", "bottleneck", "choices", "consumer_waited_s", "consumer_waits", "device_bytes_peak", "pinned_bytes_peak", "checksum",
-            "share_of_limit"
+            "storage_gb_per_s", "share_of_limit"
         })  # fmt: skip
         self.assertGreater(results["storage_gb_per_s"], 0)
+        self.assertEqual(run["storage_gb_per_s"], results["storage_gb_per_s"])
         self.assertIsNone(results["link_gb_per_s"])  # the host has none
         self.assertLessEqual(run["gb_per_s_min"], run["gb_per_s"])
         self.assertLessEqual(run["gb_per_s"], run["gb_per_s_max"])
@@ -101,6 +102,7 @@ class throughput(program_case):
         self.assertIn(" n/a ", shown)
         self.assertIn("rows.h5 is too small to tell", shown)
         self.assertIsNone(results["storage_gb_per_s"])
+        self.assertIsNone(results["runs"][0]["storage_gb_per_s"])
         with open(self.folder / "results.csv", newline="") as file:
             self.assertEqual([line["storage_gb_per_s"] for line in csv.DictReader(file)], [""])
 
@@ -123,6 +125,55 @@ class throughput(program_case):
             self.assertNotIn("too small", shown, dataset)
             self.assertGreater(results["storage_gb_per_s"], 0, dataset)
             self.assertIn("share_of_limit", results["runs"][0], dataset)
+
+    def test_each_dataset_is_judged_by_the_storage_of_its_own_files(self):
+        rows, columns = 100_000, 64
+        with h5py.File(self.folder / "source.h5", "w") as file:
+            file["x"] = numpy.arange(rows * columns, dtype="f4").reshape(rows, columns)
+        path, table = self.folder / "main.h5", self.folder / "results.csv"
+        with h5py.File(path, "w") as file:
+            layout = h5py.VirtualLayout((rows, columns), "f4")
+            layout[:] = h5py.VirtualSource(self.folder / "source.h5", "x", (rows, columns))
+            file.create_virtual_dataset("virtual", layout)
+            file["few"] = numpy.arange(1000, dtype="f4").reshape(500, 2)  # too small to measure
+        arguments = "--device", "host", "--block-bytes", "64KiB", "--batch-rows", "64,256", "--baseline", "--csv", table
+        for datasets in ("/virtual", "/few"), ("/few", "/virtual"):
+            results, shown = self.measure(path, *arguments, "--dataset", datasets[1], dataset=datasets[0])
+            self.assertIsNone(results["storage_gb_per_s"])
+            figures = results["runs"] + results["baseline"]
+            self.assertEqual(len(figures), 8)
+            (storage,) = {f["storage_gb_per_s"] for f in figures if f["dataset"] == "/virtual"}
+            self.assertGreater(storage, 0)
+            for figure in figures:
+                if figure["dataset"] == "/few":
+                    self.assertIsNone(figure["storage_gb_per_s"])
+                    self.assertNotIn("share_of_limit", figure)
+                else:
+                    self.assertAlmostEqual(figure["share_of_limit"] * storage / figure["gb_per_s"], 1, delta=0.03)
+            with open(table, newline="") as file:
+                limits = {(line["dataset"], line["storage_gb_per_s"]) for line in csv.DictReader(file)}
+            self.assertEqual(limits, {("/virtual", str(storage)), ("/few", "")})
+            self.assertIn("main.h5: /few is too small to tell", shown)
+            self.assertNotIn("that the storage gives", "".join(re.findall(r"/few .*\n    (.*)\n", shown)))
+
+        # Each has enough of its own files; and several of one file share what that gives.
+        large = self.make_rows(rows=rows)
+        with h5py.File(large, "r+") as file:
+            file.create_virtual_dataset("virtual", layout)
+        arguments = "--device", "host", "--block-bytes", "64KiB", "--batch-rows", 256
+        results, shown = self.measure(large, *arguments, "--dataset", "/virtual", "--dataset", "/label")
+        own = {run["dataset"]: run["storage_gb_per_s"] for run in results["runs"]}
+        self.assertNotIn("too small", shown)
+        self.assertEqual(own["/x"], own["/label"])
+        self.assertNotEqual(own["/x"], own["/virtual"])
+        self.assertIsNone(results["storage_gb_per_s"])
+        results, _ = self.measure(large, *arguments, "--dataset", "/label")
+        self.assertEqual({run["storage_gb_per_s"] for run in results["runs"]}, {results["storage_gb_per_s"]})
+        self.require_gnuplot()
+        for other, drawn in ("/label", True), ("/virtual", False):
+            self.measure(large, *arguments, "--dataset", other, "--plot", self.folder / "plot.svg")
+            text = "".join(xml.etree.ElementTree.parse(self.folder / "plot.svg").getroot().itertext())
+            (self.assertIn if drawn else self.assertNotIn)("storage (", text)
 
     def test_the_median_of_two_repetitions_is_their_mean(self):
         results, _ = self.measure(self.make_rows(), repeat=2)
