@@ -48,12 +48,20 @@ struct open_file {
   std::uint64_t bytes = 0;
 };
 
-/// The files that the request's values come from, by one name each.
+/// The files that a dataset's values come from, by one name each. A virtual dataset whose sources are in other files
+/// has none in its own.
+std::set<std::filesystem::path> files_of(const penstock::io::location& where) {
+  const penstock::io::file opened(where.file);
+  std::set<std::filesystem::path> names;
+  for (const auto& name : opened.files_behind(where.dataset)) names.insert(std::filesystem::weakly_canonical(name));
+  if (names.size() > 1 && opened.describe(where.dataset).layout == penstock::io::layout::virtual_dataset)
+    names.erase(std::filesystem::weakly_canonical(where.file));
+  return names;
+}
+
 std::set<std::filesystem::path> files_of(const stream_request& request) {
   std::set<std::filesystem::path> names;
-  for (const auto& where : datasets_of(request))
-    for (const auto& name : penstock::io::file(where.file).files_behind(where.dataset))
-      names.insert(std::filesystem::weakly_canonical(name));
+  for (const auto& where : datasets_of(request)) names.merge(files_of(where));
   return names;
 }
 

@@ -160,7 +160,15 @@ class throughput(program_case):
         large = self.make_rows(rows=rows)
         with h5py.File(large, "r+") as file:
             file.create_virtual_dataset("virtual", layout)
+            few = h5py.VirtualLayout((500, 2), "f4")
+            few[:] = h5py.VirtualSource(self.folder / "few.h5", "x", (500, 2))
+            file.create_virtual_dataset("few", few)
+        with h5py.File(self.folder / "few.h5", "w") as file:
+            file["x"] = numpy.arange(1000, dtype="f4").reshape(500, 2)
         arguments = "--device", "host", "--block-bytes", "64KiB", "--batch-rows", 256
+        results, shown = self.measure(large, *arguments, "--dataset", "/few")  # a small source, described in a large file
+        self.assertEqual([run["storage_gb_per_s"] is None for run in results["runs"]], [False, True])
+        self.assertIn("rows.h5: /few is too small to tell", shown)
         results, shown = self.measure(large, *arguments, "--dataset", "/virtual", "--dataset", "/label")
         own = {run["dataset"]: run["storage_gb_per_s"] for run in results["runs"]}
         self.assertNotIn("too small", shown)
