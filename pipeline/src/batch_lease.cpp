@@ -233,11 +233,13 @@ void batch_lease::let_wait_for_late(ring_filler& hands) {
   for (; !late_.empty(); late_.pop_back()) hands.wait_for(*late_.back());
 }
 
-/// The batch, and all before, are back. Rows return in steps: one event for all batches of a step.
+/// The batch, and all before, are back. Rows return in steps: one event for all batches of a step. Those that are
+/// poisoned return at once, for whoever still looks at them is to see it.
 void batch_lease::passed(std::uint64_t ticket) {
   const std::uint64_t batches = ticket + 1;
-  const bool ends_step =
-      batches * on_->parts->batch.rows % on_->sizes.quantum_rows == 0 || batches == run_->plan.batches();
+  const bool ends_step = on_->parts->batch.poisoned ||
+                         batches * on_->parts->batch.rows % on_->sizes.quantum_rows == 0 ||
+                         batches == run_->plan.batches();
   if (ends_step || users_ > 0) give_back(batches, ends_step);
 }
 

@@ -413,10 +413,9 @@ def test_a_loader_whose_function_refers_to_it_is_collected(source, fails_at):
             del trainer
         assert None not in [alive() for alive in gone]  # rings, which only the collector opens
         assert len(penstock_s_threads() - before) >= 3
-        gc.collect()
-        assert [alive() for alive in gone] == [None] * 6
         # A function that is called while the collector is at work keeps its loader until the next time.
-        wait_until(lambda: gc.collect() is not None and not penstock_s_threads() - before)
+        wait_until(lambda: gc.collect() is not None and [alive() for alive in gone] == [None] * 6)
+        wait_until(lambda: not penstock_s_threads() - before)
     finally:
         gc.enable()
 
