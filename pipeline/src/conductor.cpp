@@ -83,6 +83,7 @@ void conductor::note(trace_log::track where, const char* name, clock::time_point
 void conductor::start(std::shared_ptr<epoch_run> next) {
   const std::lock_guard lock(mutex_);
   run_ = last_ = std::move(next);
+  count_.begin_run(clock::now());  // before the consumer may pause it
   changed_.notify_all();
 }
 
@@ -113,7 +114,6 @@ void conductor::loop() {
       if (!run_) return;
       current_ = run_;
     }
-    count_.begin_run(clock::now());
     try {
       conduct();
     } catch (...) {

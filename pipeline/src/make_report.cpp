@@ -1,6 +1,7 @@
 #include "make_report.hpp"
 
 #include "rate_text.hpp"
+#include "stage_names.hpp"
 
 #include <penstock/gpu/error.hpp>
 
@@ -57,14 +58,15 @@ bool gathers(const ground& on) {
          !on.fields.device_transforms.empty();
 }
 
-std::vector<stage_report> stages_of(const ground& on, const statistics& count, clock::time_point now) {
+std::vector<stage_report> stages_of(const ground& on, const statistics& count, const stage_names& names,
+                                    clock::time_point now) {
   std::vector<stage_report> stages;
   stages.push_back(of_flow("read", count.flow[0], now));
   stages.back().waits = waits_of_readers(on, count, count.flow[0].read(now), now);
   for (std::size_t t = 1; t < count.flow.size(); ++t) {
     const stage_account::figures sums = count.flow[t].read(now);
     const std::string before = stages.back().name;
-    stages.push_back(of_flow(on.fields.host_transforms[t - 1].name, count.flow[t], now));
+    stages.push_back(of_flow(names.host[t - 1], count.flow[t], now));
     stages.back().workers_are_all = stages.back().workers >= flow_workers(on.sizes.threads);
     stages.back().waits = {{before, sums.starved_seconds, before}, {"a processor", sums.held_up_seconds, "processors"}};
   }
@@ -96,7 +98,7 @@ std::vector<stage_report> stages_of(const ground& on, const statistics& count, c
   if (cuda) add("copy (issued)", count.copy);
   if (gathers(on)) add(cuda ? "gather (issued)" : "gather", count.gather);
   for (std::size_t t = 0; t < count.device_transforms.size(); ++t)
-    add(on.fields.device_transforms[t].name + (cuda ? " (issued)" : ""), count.device_transforms[t]);
+    add(names.device[t] + (cuda ? " (issued)" : ""), count.device_transforms[t]);
   stages.push_back(std::move(hands));
   return stages;
 }
@@ -132,7 +134,7 @@ void add_waits_for_device_thread(const std::string& cause, double seconds, std::
 
 /// The consumer's waits by states of blocks, in words. A block waits for a thread while all are at work: as they share
 /// their time, so is that wait shared.
-std::vector<time_charge> charges_of(const ground& on, const std::vector<double>& waits,
+std::vector<time_charge> charges_of(const ground& on, const std::vector<double>& waits, const stage_names& names,
                                     const std::vector<stage_report>& stages, const reading_report& reading) {
   const bool cuda = on.device().is_cuda();
   const way path = statistics::way_of(on);
@@ -159,7 +161,7 @@ std::vector<time_charge> charges_of(const ground& on, const std::vector<double>&
   if (decode > 0) add("being decoded", way::ended(0), "decode", decode);
   if (library > 0) add("being read by libhdf5", way::ended(0), "libhdf5", library);
   for (std::size_t t = 1; t < path.flow_stages; ++t) {
-    const std::string& name = on.fields.host_transforms[t - 1].name;
+    const std::string& name = names.host[t - 1];
     add("waiting for " + name, way::began(t), name);
     add("in " + name, way::ended(t), name);
   }
@@ -169,14 +171,17 @@ std::vector<time_charge> charges_of(const ground& on, const std::vector<double>&
   if (cuda)
     add_waits_for_device_thread("copied, waiting for its gather", waits[path.taken()],
                                 std::span(stages).subspan(path.flow_stages), charges);
-  else
+  else if (!on.sizes.needs_only_reading)
     add("waiting for its gather", path.taken(), "gather");
-  add(cuda ? "copy and gather being issued" : "being gathered", path.gathered(), "gather");
+  if (!on.sizes.needs_only_reading)
+    add(cuda ? "copy and gather being issued" : "being gathered", path.gathered(), "gather");
   for (std::size_t t = 0; t < path.device_transforms; ++t) {
-    const std::string& name = on.fields.device_transforms[t].name;
+    const std::string& name = names.device[t];
     add("in " + name, path.transformed(t), name);
   }
   add("being handed over", path.points(), "handing over");
+  if (on.sizes.needs_only_reading)  // nothing comes between its last read and the consumer
+    charges.back().seconds += waits[path.arrived()] + waits[path.taken()] + waits[path.gathered()];
   return charges;
 }
 
@@ -249,12 +254,13 @@ pipeline_report make_report(const ground& on, statistics& count, double running_
   r.seconds = count.seconds + running_seconds - to_seconds(count.paused.of(now).paused);
   r.first_batch_seconds = count.first_batch_seconds;
 
-  r.stages = stages_of(on, count, now);
+  const stage_names names(on.fields);
+  r.stages = stages_of(on, count, names, now);
   for (stage_report& stage : r.stages) sum_up(stage, r.seconds);
   r.reading = reading_of(on);
   r.readers = readers_of(on, count, row_bytes * on.sizes.block_rows);
   r.choices = choices_of(on, r.readers);
-  r.consumer_waits = charges_of(on, count.waits, r.stages, r.reading);
+  r.consumer_waits = charges_of(on, count.waits, names, r.stages, r.reading);
   r.consumer_wait_seconds = count.wait_seconds;
   r.device_stall = stall_of(on, count);
 
