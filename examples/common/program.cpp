@@ -171,12 +171,19 @@ void check_output(const char* option, const std::string& file, const input_files
 void check_apart(const std::vector<named_file>& files) {
   namespace fs = std::filesystem;
   std::error_code none;
+  constexpr int most_links = 40;                     // Linux follows no more
+  const auto whole = [&](const std::string& file) {  // where it will be, though it may not be there yet
+    fs::path path = fs::absolute(file);
+    for (int links = 0; links < most_links && fs::is_symlink(path, none); ++links)
+      path = path.parent_path() / fs::read_symlink(path, none);
+    return fs::weakly_canonical(path);
+  };
   for (std::size_t n = 0; n < files.size(); ++n)
     for (std::size_t m = 0; m < n; ++m) {
       const auto& [option, file] = files[n];
       const auto& [other_option, other] = files[m];
       if (file.empty() || other.empty() || (fs::exists(file, none) && !fs::is_regular_file(file, none))) continue;
-      if (fs::weakly_canonical(file) == fs::weakly_canonical(other) || fs::equivalent(file, other, none))
+      if (whole(file) == whole(other) || fs::equivalent(file, other, none))
         throw std::invalid_argument(
             fmt::format("{} {}: it is the file of {} too; name another", option, file, other_option));
     }

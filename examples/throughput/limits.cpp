@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,8 +15,10 @@
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <stdexcept>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -34,6 +35,7 @@ constexpr double least_seconds = 0.25;
 constexpr double most_seconds = 1;
 constexpr std::uint64_t least_blocks_each = 4;  // for a thread; with fewer they read the same pages all the time
 constexpr std::size_t page_bytes = 4096;        // what reads around the page cache are aligned to
+constexpr std::size_t most_files = 32;          // that are read
 
 double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
 
@@ -48,34 +50,38 @@ struct open_file {
   std::uint64_t bytes = 0;
 };
 
-/// The files that a dataset's values come from, by one name each. A virtual dataset whose sources are in other files
-/// has none in its own.
-std::set<std::filesystem::path> files_of(const penstock::io::location& where) {
-  const penstock::io::file opened(where.file);
-  std::set<std::filesystem::path> names;
-  for (const auto& name : opened.files_behind(where.dataset)) names.insert(std::filesystem::weakly_canonical(name));
-  if (names.size() > 1 && opened.describe(where.dataset).layout == penstock::io::layout::virtual_dataset)
-    names.erase(std::filesystem::weakly_canonical(where.file));
-  return names;
-}
-
+/// The files that hold the values, by one name each.
 std::set<std::filesystem::path> files_of(const stream_request& request) {
   std::set<std::filesystem::path> names;
-  for (const auto& where : datasets_of(request)) names.merge(files_of(where));
+  for (const auto& where : datasets_of(request))
+    for (const auto& name : penstock::io::file(where.file).value_files(where.dataset))
+      names.insert(std::filesystem::weakly_canonical(name));
   return names;
 }
 
+[[noreturn]] void refuse(const std::filesystem::path& name, int system) {
+  throw std::runtime_error(fmt::format("{}: it could not be opened to measure the storage's limit: {}", name.string(),
+                                       std::generic_category().message(system)));
+}
+
+/// The largest of them, not all: what is measured are the storage and the page cache, and descriptors are scarce.
 std::vector<open_file> open_files(const std::set<std::filesystem::path>& names, const stream_request& request) {
-  std::vector<open_file> files;
+  std::vector<std::pair<std::uint64_t, std::filesystem::path>> sizes;
   for (const auto& name : names) {
-    open_file file;
+    std::error_code why;
+    const std::uint64_t bytes = std::filesystem::file_size(name, why);
+    if (why) refuse(name, why.value());
+    if (bytes > 0) sizes.emplace_back(bytes, name);
+  }
+  std::ranges::stable_sort(sizes, std::greater(), &std::pair<std::uint64_t, std::filesystem::path>::first);
+  if (sizes.size() > most_files) sizes.resize(most_files);
+  std::vector<open_file> files;
+  for (const auto& [bytes, name] : sizes) {
+    open_file file{.descriptor = {}, .bytes = bytes};
     if (request.around_page_cache) file.descriptor.reset(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
     if (!file.descriptor) file.descriptor.reset(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
-    struct stat about {};
-    if (!file.descriptor || ::fstat(file.descriptor.native(), &about) != 0)
-      throw std::runtime_error(fmt::format("{}: it could not be opened to measure the storage's limit", name.string()));
-    file.bytes = static_cast<std::uint64_t>(about.st_size);
-    if (file.bytes > 0) files.push_back(std::move(file));
+    if (!file.descriptor) refuse(name, errno);
+    files.push_back(std::move(file));
   }
   return files;
 }

@@ -126,6 +126,13 @@ void add_timing_options(CLI::App& app, options& o) {
   app.add_option("--trace", o.trace, "Write what blocks went through at the last figure to this file, for Perfetto");
 }
 
+/// Options that would have no effect are mistakes.
+void let_saved_results_stand_alone(CLI::App& app) {
+  CLI::Option* const saved = app.get_option("--from");
+  for (CLI::Option* const each : app.get_options())
+    if (each != saved && each != app.get_help_ptr() && !each->check_name("--plot")) saved->excludes(each);
+}
+
 /// One dataset in one order.
 struct task {
   examples::stream_request request;
@@ -303,8 +310,6 @@ void measure_all(const options& o) {
 }
 
 void draw_saved(const options& o) {
-  if (!o.file.empty() || !o.datasets.empty())
-    throw std::invalid_argument("--from draws what was measured before: without FILE and --dataset");
   examples::check_plot("--plot", o.plot, examples::input_files({o.saved.begin(), o.saved.end()}));
   examples::draw(o.plot, plot_of(examples::saved_results(o.saved)));
 }
@@ -330,5 +335,6 @@ int main(int argc, char** argv) {
   add_source_options(app, o);
   add_transport_options(app, o);
   add_timing_options(app, o);
+  let_saved_results_stand_alone(app);
   return examples::run_program(app, argc, argv, [&] { measure_or_draw(o); });
 }

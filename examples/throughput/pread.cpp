@@ -43,12 +43,24 @@ struct stored_part {
   std::uint64_t rows = 0;
 };
 
+/// Numbers of this machine's byte order, bytes, and texts that are padded with zeros: io swaps and pads all others.
+bool is_stored_as_it_is_given(hid_t dataset) {
+  hdf5_handle<H5Tclose> type(H5Dget_type(dataset));
+  while (type && H5Tget_class(type.native()) == H5T_ARRAY) type.reset(H5Tget_super(type.native()));
+  if (!type) return false;
+  if (H5Tget_class(type.native()) == H5T_STRING) return H5Tget_strpad(type.native()) == H5T_STR_NULLPAD;
+  const hdf5_handle<H5Tclose> native(H5Tget_native_type(type.native(), H5T_DIR_DEFAULT));
+  return native && (H5Tget_size(type.native()) == 1 || H5Tget_order(type.native()) == H5Tget_order(native.native()));
+}
+
 stored_part open_part(const io::row_reader::segment& segment) {
   const io::location& where = segment.where;
   if (segment.info.layout != io::layout::contiguous || segment.info.access != io::access::direct)
     refuse(where, "--pread reads bytes that lie one after another in their file, and these are stored otherwise");
   const hdf5_handle<H5Fclose> file(H5Fopen(where.file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
   const hdf5_handle<H5Dclose> dataset(H5Dopen2(file.native(), where.dataset.c_str(), H5P_DEFAULT));
+  if (dataset && !is_stored_as_it_is_given(dataset.native()))
+    refuse(where, "--pread reads bytes as they are stored, and these are converted");
   const haddr_t offset = dataset ? H5Dget_offset(dataset.native()) : HADDR_UNDEF;
   if (offset == HADDR_UNDEF) refuse(where, "its bytes are not in this file");
   stored_part part{.descriptor = {}, .offset = offset, .rows = segment.rows};

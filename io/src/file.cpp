@@ -48,6 +48,12 @@ struct file::impl {
       }
     return info;
   }
+
+  dataset_files files_of(std::string_view name) const {
+    error_context where = context();
+    where.dataset = absolute(name);
+    return with_context(where, [&] { return io::files_behind(id.native(), path, where.dataset, faults); });
+  }
 };
 
 file::file(const std::filesystem::path& path, fault_seam faults) : impl_(std::make_unique<impl>()) {
@@ -91,11 +97,10 @@ dataset_info file::describe(std::string_view path) const {
   }
 }
 
-std::vector<std::filesystem::path> file::files_behind(std::string_view path) const {
-  auto context = impl_->context();
-  context.dataset = absolute(path);
-  return with_context(context,
-                      [&] { return io::files_behind(impl_->id.native(), impl_->path, absolute(path), impl_->faults); });
+std::vector<std::filesystem::path> file::files_behind(std::string_view path) const { return impl_->files_of(path).all; }
+
+std::vector<std::filesystem::path> file::value_files(std::string_view path) const {
+  return impl_->files_of(path).values;
 }
 
 bool file::contains(std::string_view path) const {

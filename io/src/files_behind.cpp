@@ -29,7 +29,10 @@ class survey {
       if (const int files = H5Pget_external_count(creation.native()); files > 0)
         for (const auto& each : external_files(creation.native(), static_cast<std::size_t>(files), owner))
           raw.insert(each.native());
-      if (H5Pget_layout(creation.native()) == H5D_VIRTUAL) visit_sources(dataset, creation.native(), owner, depth);
+      else if (H5Pget_layout(creation.native()) == H5D_VIRTUAL)
+        visit_sources(dataset, creation.native(), owner, depth);
+      else
+        owners.insert(owner.native());
       return true;
     } catch (const failure& e) {
       if (!is_absence(e.system)) throw;
@@ -37,7 +40,8 @@ class survey {
     }
   }
 
-  std::set<std::string> raw;  ///< external files
+  std::set<std::string> raw;     ///< external files
+  std::set<std::string> owners;  ///< of datasets that are stored in their own file
 
  private:
   void visit_sources(hid_t dataset, hid_t creation, const std::filesystem::path& owner, std::size_t depth) {
@@ -67,17 +71,18 @@ class survey {
 
 }  // namespace
 
-std::vector<std::filesystem::path> files_behind(hid_t file, const std::filesystem::path& path, const std::string& name,
-                                                const fault_seam& faults) {
+dataset_files files_behind(hid_t file, const std::filesystem::path& path, const std::string& name,
+                           const fault_seam& faults) {
   const library_guard guard;
   noted_files opened;
   survey all(faults);
   all.visit(file, path.native(), name, 0);
   H5Eclear2(H5E_DEFAULT);
-  std::set<std::string> names = std::move(opened.names);
-  names.merge(all.raw);
+  std::set<std::string> values = std::move(all.owners), names = std::move(opened.names);
+  names.insert(all.raw.begin(), all.raw.end());
+  values.merge(all.raw);
   names.insert(path.native());
-  return {names.begin(), names.end()};
+  return {{names.begin(), names.end()}, {values.begin(), values.end()}};
 }
 
 }  // namespace penstock::io

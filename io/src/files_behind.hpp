@@ -10,8 +10,13 @@
 
 namespace penstock::io {
 
-/// file::files_behind of the dataset `name` of an open file. Throws failure where the system fails.
-std::vector<std::filesystem::path> files_behind(hid_t file, const std::filesystem::path& path, const std::string& name,
-                                                const fault_seam& faults = {});
+struct dataset_files {
+  std::vector<std::filesystem::path> all;     ///< file::files_behind
+  std::vector<std::filesystem::path> values;  ///< file::value_files
+};
+
+/// Those of the dataset `name` of an open file. Throws failure where the system fails.
+dataset_files files_behind(hid_t file, const std::filesystem::path& path, const std::string& name,
+                           const fault_seam& faults = {});
 
 }  // namespace penstock::io

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import resource
 import subprocess
 import xml.etree.ElementTree
 
@@ -163,12 +164,17 @@ class throughput(program_case):
             few = h5py.VirtualLayout((500, 2), "f4")
             few[:] = h5py.VirtualSource(self.folder / "few.h5", "x", (500, 2))
             file.create_virtual_dataset("few", few)
+            few_values = numpy.arange(1000, dtype="f4").reshape(500, 2)
+            file["linked"] = h5py.ExternalLink("few.h5", "/x")
+            raw = file.create_dataset("raw", (500, 2), "<f4", external=[(str(self.folder / "few.raw"), 0, few_values.nbytes)])
+            raw[:] = few_values
         with h5py.File(self.folder / "few.h5", "w") as file:
-            file["x"] = numpy.arange(1000, dtype="f4").reshape(500, 2)
+            file["x"] = few_values
         arguments = "--device", "host", "--block-bytes", "64KiB", "--batch-rows", 256
-        results, shown = self.measure(large, *arguments, "--dataset", "/few")  # a small source, described in a large file
-        self.assertEqual([run["storage_gb_per_s"] is None for run in results["runs"]], [False, True])
-        self.assertIn("rows.h5: /few is too small to tell", shown)
+        for dataset in "/few", "/linked", "/raw":  # a small file, described in a large one
+            results, shown = self.measure(large, *arguments, "--dataset", dataset)
+            self.assertEqual([run["storage_gb_per_s"] is None for run in results["runs"]], [False, True], dataset)
+            self.assertIn(f"rows.h5: {dataset} is too small to tell", shown)
         results, shown = self.measure(large, *arguments, "--dataset", "/virtual", "--dataset", "/label")
         own = {run["dataset"]: run["storage_gb_per_s"] for run in results["runs"]}
         self.assertNotIn("too small", shown)
@@ -296,6 +302,42 @@ class throughput(program_case):
         done = self.run_program("penstock-throughput", chunked, "--dataset", "/x", *host, expect=1)
         self.assert_one_line(done, "/x", "one after another", "--pread")
         self.assertEqual(done.stdout, "")
+        with h5py.File(self.folder / "types.h5", "w") as file:  # h5py's texts are padded with zeros
+            file["texts"] = numpy.array([b"a", b"bc", b""] * 100, "S2")
+            file["big_endian"] = numpy.arange(600, dtype=">f4")
+            padded = h5py.h5t.C_S1.copy()
+            padded.set_size(2)
+            padded.set_strpad(h5py.h5t.STR_SPACEPAD)
+            h5py.h5d.create(file.id, b"padded", padded, h5py.h5s.create_simple((300,))).write(
+                h5py.h5s.ALL, h5py.h5s.ALL, numpy.array([b"a ", b"bc", b"  "] * 100, "S2"), mtype=padded)
+        results, _ = self.measure(self.folder / "types.h5", "--batch-rows", 100, *host, dataset="/texts")
+        self.assertEqual(results["pread"][0]["checksum"], results["runs"][0]["checksum"])
+        for dataset in "/big_endian", "/padded":
+            done = self.run_program("penstock-throughput", self.folder / "types.h5", "--dataset", dataset, *host, expect=1)
+            self.assert_one_line(done, dataset, "are converted", "--pread")
+            self.assertEqual(done.stdout, "")
+
+    def test_many_files_are_measured_with_few_descriptors(self):
+        for part in range(100):
+            self.make_rows(rows=300, name=f"part{part:02}.h5")
+        limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (80, 80))  # noqa: E731
+        arguments = "--dataset", "/x", "--device", "host", "--epochs", "2", "--batch-rows", "100", "--block-bytes", "16KiB"
+        running = self.start_program(
+            "penstock-throughput", self.folder / "part*.h5", *arguments, "--json", self.folder / "results.json", preexec_fn=limit)
+        self.assertEqual(running.communicate(timeout=300), (None, ""))
+        self.assertEqual(running.returncode, 0)
+        results = json.loads((self.folder / "results.json").read_text())
+        self.assertGreater(results["storage_gb_per_s"], 0)  # of 32 files of 75 KiB
+
+    def test_results_are_not_written_over_each_other_by_whatever_names(self):
+        path = self.make_rows(rows=300)
+        (self.folder / "link").symlink_to("same")
+        for name in self.folder / "same", "./same", f"../{self.folder.name}/same", "link":
+            command = [programs.resolve() / "penstock-throughput", path, "--dataset", "/x", "--epochs", "2", "--json", "same", "--csv", str(name)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=self.folder)
+            self.assertEqual(done.returncode, 2, name)
+            self.assert_one_line(done, "--csv", "it is the file of --json too")
+            self.assertFalse((self.folder / "same").exists())
 
     def test_files_are_read_around_the_page_cache_to_the_same_sum(self):
         path = self.make_rows()
@@ -333,6 +375,8 @@ class throughput(program_case):
         self.assertEqual(twice.read_text(), picture.read_text())
         self.assert_one_line(run("--from", saved[0], expect=2), "--plot")
         self.assert_one_line(run(path, "--dataset", "/x", "--plot", picture, "--from", saved[0], expect=2), "--from")
+        for option in ("--csv", picture), ("--json", picture), ("--baseline",), ("--batch-rows", 99):
+            self.assert_one_line(run("--plot", picture, "--from", saved[0], *option, expect=2), "--from", option[0])
         self.assert_one_line(run("--plot", picture, "--from", path, expect=1), str(path), "--json")
         self.assert_one_line(run("--plot", picture, expect=2), "FILE")
         self.assert_one_line(run(path, expect=2), "--dataset")

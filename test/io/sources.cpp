@@ -143,6 +143,23 @@ BOOST_AUTO_TEST_CASE(the_files_behind_a_dataset_are_those_that_links_and_sources
     BOOST_TEST(names_behind("circle.h5", info.path.c_str()).contains("circle.h5"));
 }
 
+BOOST_AUTO_TEST_CASE(the_files_that_hold_values_are_none_that_only_lead_to_them) {
+  const auto names = [](const char* file, const char* dataset) {
+    std::set<std::string> found;
+    for (const fs::path& each : io::file(made_folder() / file).value_files(dataset))
+      found.insert(each.filename().string());
+    return found;
+  };
+  std::set<std::string> sources;
+  for (int n = 0; n < 16; ++n) sources.insert("linked" + std::to_string(n) + ".h5");
+  for (const char* const dataset : {"/soft", "/outside", "/columns"})
+    BOOST_TEST((names("linked.h5", dataset) == sources), dataset);
+  BOOST_TEST((names("linked0.h5", "/group/x") == std::set<std::string>{"linked0.h5"}));
+  BOOST_TEST((names("linked0.h5", "/outside") == std::set<std::string>{"linked1.h5"}));
+  BOOST_TEST((names("linked0.h5", "/nowhere") == std::set<std::string>{}));
+  BOOST_TEST((names("external.h5", "/x") == std::set<std::string>{"external0.raw", "external1.raw"}));
+}
+
 BOOST_AUTO_TEST_CASE(one_source_that_libhdf5_must_read_leaves_the_others_direct) {
   const auto reader = open("linked.h5", "/one_locked");
   const auto& info = reader.segments()[0].info;

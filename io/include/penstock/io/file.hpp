@@ -29,6 +29,9 @@ class file {
   /// there, and what a damaged header hides, are left out. Named as they open from the working directory; sorted.
   /// Throws io::error where the system does not let them be looked at (EIO, EMFILE).
   std::vector<std::filesystem::path> files_behind(std::string_view path) const;
+  /// Of these, those that hold values: external raw files, sources of virtual datasets, or the file that the dataset is
+  /// stored in; not one that a link only leads through, nor a virtual dataset's own where all sources are in others.
+  std::vector<std::filesystem::path> value_files(std::string_view path) const;
   bool contains(std::string_view path) const;  ///< throws io::error where the file cannot be read
 
  private:
