@@ -61,5 +61,6 @@ class ClosedError(PenstockError):
 
 
 class ForkError(PenstockError):
-    """A loader was used in a child process that was forked from the one that made it, or made for CUDA in one that was
-    forked from a process that had used CUDA."""
+    """A loader was used in a child process that was forked from the one that made it; or one was made in a child that was
+    forked from a process that had made loaders, closed or not, or had used CUDA; or anything was asked for in a child that
+    was forked while Penstock was at work."""

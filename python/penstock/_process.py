@@ -22,7 +22,7 @@ _live: weakref.WeakSet[Run] = weakref.WeakSet()
 
 def stream_loader(source: Source, order: Order, options: dict[str, Any]) -> _core.StreamLoader:
     """What streams, built. Ctrl-C ends the wait for it, and it is closed as soon as it is there. Raises ForkError where a
-    fork has made CUDA unusable."""
+    fork has made threads or CUDA unusable."""
     asked = (source._request(), list(source._maps), order._request(), options)
     try:
         # Functions of where() see signals by themselves, on the main thread.

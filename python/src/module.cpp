@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "at_work.hpp"
 #include "batch_handle.hpp"
 #include "describe.hpp"
 #include "errors.hpp"
@@ -24,6 +25,7 @@ namespace {
 /// What an order costs of a source, before it runs; how well its batches mix the classes of a field, where one is
 /// named.
 nb::dict price_of(const nb::tuple& source, const nb::tuple& order, std::size_t batch_rows, const nb::bytes& classes) {
+  const at_work counted(at_work::with::a_call);
   kept_criteria kept;
   const source_request request = source_of(source, kept);
   const pipeline::order_options how = order_of(order);
@@ -119,6 +121,7 @@ NB_MODULE(_core, m) {
   m.def(
       "inspect",
       [](const nanobind::bytes& file) {
+        const at_work counted(at_work::with::a_call);
         return inspect({file.c_str(), file.size()});
       },
       nanobind::arg("file"));

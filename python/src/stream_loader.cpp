@@ -53,6 +53,7 @@ std::uint64_t that_fit(std::uint64_t epochs, std::uint64_t rows) {
 
 stream_loader::stream_loader(loader_request request, kept_criteria& kept)
     : process_(getpid()),
+      at_work_(std::make_unique<at_work>(at_work::with::a_loader)),
       budget_(request.budget),
       maps_(std::move(request.maps)),
       pipeline_(std::make_unique<pipeline::pipeline>(build(request, maps_, kept, measured_))) {}
@@ -89,8 +90,8 @@ stream_loader::~stream_loader() {
 void stream_loader::refuse_child() const {
   if (getpid() == process_) return;
   throw forked("this loader belongs to process " + std::to_string(process_) +
-               ", whose threads and device a forked child does not have; make a loader in the child, or none: one "
-               "loader reads on all processors by itself");
+               ", whose threads and device a forked child does not have; use it there, where one loader reads on all "
+               "processors by itself, or start this process with 'spawn' and make a loader in it");
 }
 
 const pipeline::pipeline& stream_loader::built() const {
@@ -108,6 +109,7 @@ void stream_loader::refuse_caller() const {
 
 void stream_loader::close_on_main_thread() noexcept {
   struct remains {
+    std::unique_ptr<at_work> counted;
     row_maps maps;
     std::unique_ptr<pipeline::pipeline> pipeline;
     std::unique_ptr<pipeline::epoch_range> range;
@@ -122,7 +124,7 @@ void stream_loader::close_on_main_thread() noexcept {
     last->maps.let_go();
     return 0;
   };
-  auto* const last = new remains{std::move(maps_), std::move(pipeline_), std::move(range_)};
+  auto* const last = new remains{std::move(at_work_), std::move(maps_), std::move(pipeline_), std::move(range_)};
   (void)Py_AddPendingCall(close, last);  // where there are too many, this one lasts as long as the process
 }
 
@@ -188,10 +190,13 @@ void stream_loader::close() {
     const turn mine(*this);
     if (pipeline_) last_report_ = pipeline_->report();
     range_.reset();
-    std::unique_ptr<pipeline::pipeline> last;
-    const std::lock_guard there(there_);
-    if (pipeline_) last_plan_ = pipeline_->plan();
-    last.swap(pipeline_);
+    {
+      std::unique_ptr<pipeline::pipeline> last;
+      const std::lock_guard there(there_);
+      if (pipeline_) last_plan_ = pipeline_->plan();
+      last.swap(pipeline_);
+    }
+    at_work_.reset();
   }
   maps_.let_go();
 }

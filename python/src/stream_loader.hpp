@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "at_work.hpp"
 #include "batch_handle.hpp"
 #include "requests.hpp"
 
@@ -23,7 +24,7 @@ namespace penstock::python {
 /// in a forked child, where its destructor leaves all as it is.
 class stream_loader {
  public:
-  /// `kept`: Python's part of the request's criteria.
+  /// `kept`: Python's part of the request's criteria. Throws as at_work.
   stream_loader(loader_request request, kept_criteria& kept);
   ~stream_loader();
   stream_loader(const stream_loader&) = delete;
@@ -91,6 +92,7 @@ class stream_loader {
   void close_on_main_thread() noexcept;
 
   const pid_t process_;
+  std::unique_ptr<at_work> at_work_;  ///< as long as there is a pipeline, which it must outlive
   gpu::budget budget_;
   std::stop_source stop_;
   mutable std::mutex mutex_;  ///< held by a call in progress

@@ -2,6 +2,8 @@
 (poisoned), so that a tensor which is read too late, or rows which are given back too early, show."""
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -251,4 +253,24 @@ def test_a_loader_that_is_made_in_a_forked_child_is_refused_by_name(on_gpu):
     with os.fdopen(read) as pipe:
         said = pipe.read()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert f"forked from process {os.getpid()}, which had used CUDA" in said
+    assert f"forked from process {os.getpid()}, which had made a loader" in said
+
+
+def test_a_loader_in_a_child_whose_parent_has_used_cuda_alone_is_refused_by_name(small):
+    code = f"""
+import os, warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+import torch
+import penstock as ps
+torch.ones(1, device="cuda").sum().item()
+child = os.fork()
+if child == 0:
+    try:
+        ps.Loader(ps.Source(label={f"{small}:/label"!r}), 10, device="cuda:0", device_memory="8MiB", pinned_memory="4MiB")
+    except ps.ForkError as e:
+        print(str(e).replace(str(os.getppid()), "PARENT"), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert "forked from process PARENT, which had used CUDA" in said.stdout, said

@@ -332,3 +332,86 @@ def test_a_forked_child_that_ends_by_itself_does_not_hang(small):
     print(os.waitpid(child, 0)[1])
     """
     assert finish(start(code, small)) == (0, "0\n", "")
+
+
+FORK = """
+import os, signal, sys, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of forks beside threads
+import penstock as ps
+source = ps.Source(label={place!r})
+def make():
+    return ps.Loader(source, 10, order=ps.Shuffled(seed=1), device="host", device_memory="8MiB", pinned_memory="4MiB")
+def rows_of(loader):
+    return sum(batch.rows for epoch in range(2) for batch in loader.epoch(epoch))
+def child(use):
+    sys.stdout.flush()
+    number = os.fork()
+    if number == 0:
+        signal.alarm(60)  # what would wait for ever does not
+        try:
+            print("used", use(), flush=True)
+        except ps.ForkError as e:
+            print(f"{{type(e).__name__}}: {{e}}".replace(str(os.getppid()), "PARENT"), flush=True)
+        os._exit(0)
+    status = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
+    if status: print("ended by", status, flush=True)
+"""
+LACKS_THREADS = (
+    "ForkError: this process was forked from process PARENT, which had made a loader: the threads that loaders "
+    "share are that one's alone; start this process with 'spawn', or fork it before the first loader is made\n"
+)
+AT_WORK = (
+    "ForkError: this process was forked from process PARENT, where Penstock was at work then; close its loaders before the "
+    "fork, or start this process with 'spawn'\n"
+)
+
+
+@pytest.mark.parametrize("then", ["pass", "loader.close()", "del loader"])
+def test_a_loader_in_a_child_whose_parent_has_had_one_is_refused_by_name(small, then):
+    code = f"""
+    loader = make()
+    rows_of(loader)
+    {then}
+    for _ in range(3):
+        child(lambda: rows_of(make()))
+    """
+    assert finish(start(code, small, FORK)) == (0, 3 * LACKS_THREADS, "")
+
+
+def test_a_loader_may_be_made_in_a_child_whose_parent_has_had_none(small):
+    code = """
+    ps.price(source, ps.Shuffled(seed=1), 10)
+    child(lambda: (rows_of(make()), child(lambda: rows_of(make()))))
+    print(rows_of(make()))
+    """
+    assert finish(start(code, small, FORK)) == (0, LACKS_THREADS + "used (2000, None)\n2000\n", "")
+
+
+CALLS = ["len(ps.inspect(file))", "int(ps.price(source, ps.Sequential(), 10).read_amplification)"]
+
+
+@pytest.mark.parametrize("call, gives", list(zip(CALLS, (3, 1))))
+def test_a_call_in_a_child_is_refused_where_the_parent_has_a_loader(small, call, gives):
+    code = f"""
+    file = {str(small)!r}
+    use = lambda: {call}
+    child(use)
+    loader = make()
+    child(use)
+    loader.close()
+    child(use)
+    """
+    assert finish(start(code, small, FORK)) == (0, f"used {gives}\n{AT_WORK}used {gives}\n", "")
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_in_a_child_is_refused_where_the_parent_was_in_one(small, call):
+    code = f"""
+    file = {str(small)!r}
+    def keep(label):
+        if label == 0:
+            child(lambda: {call})
+        return True
+    print(ps.price(source.where("label", keep), ps.Sequential(), 10).read_amplification)
+    """
+    assert finish(start(code, small, FORK)) == (0, f"{AT_WORK}1.0\n", "")
