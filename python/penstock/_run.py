@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Iterator, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Tuple, TypeVar
 
 from ._batch import Batch, torch_stream
 from ._errors import DataError, DeviceError, PipelineError
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ._core import BatchHandle, StreamLoader
 
 _T = TypeVar("_T")
+_Taken = Tuple[int, Optional[Tuple[int, int]]]  # the batch's number in its epoch, and what _resume was before
 
 
 class Run:
@@ -26,7 +27,7 @@ class Run:
         self.fields = {field["name"]: (field["dtype"], tuple(field["row_shape"])) for field in core.plan()["fields"]}
         self.batches: int = core.batches
         self.position = (0, 0)  # (epoch, batch) that comes next
-        self._resume: tuple[int, int] | None = None
+        self._resume: tuple[int, int] | None = None  # where go_on_at() said, until that loop has a batch
         self._core_at: tuple[int, int] | None = None  # the core's next batch, by its own number of the epoch
         self._core_epoch = 0  # of the loop: alike ones go on under another number
         self._asked: dict[int, int] = {}  # by those numbers of the run: the epochs that loops asked for
@@ -50,8 +51,8 @@ class Run:
             self.core.pause()
             self.position = self._resume = (epoch, batch)
 
-    def take(self, loop: Epoch) -> Batch:
-        """The next batch of a loop. Raises StopIteration at its end."""
+    def take(self, loop: Epoch, taken: list[_Taken | None]) -> Batch:
+        """The next batch of a loop, and in `taken` that it counts as taken. Raises StopIteration at its end."""
         self.core.refuse_caller()
         with self._turn:
             at = loop._first + loop._taken
@@ -68,9 +69,19 @@ class Run:
             is_last = at + 1 == self.batches
             self._core_at = (self._core_epoch + 1, 0) if is_last else (self._core_epoch, at + 1)
             after = (loop.number + 1, 0) if is_last else (loop.number, at + 1)
+            before = (at, self._resume)
+            resume = None if self._is_resumed_by(loop) else self._resume
             # The last of all, and at once: what Ctrl-C keeps from being handed out comes again, in a saved state too.
-            self.position, loop._taken = after, loop._taken + 1
+            self.position, self._resume, loop._taken, taken[0] = after, resume, loop._taken + 1, before
             return batch
+
+    def take_back(self, loop: Epoch, taken: _Taken) -> None:
+        """The batch that was taken last, by `loop`, has reached nobody: it comes again. Ctrl-C may end a call when the batch
+        is taken, on its way out."""
+        at, resume = taken
+        with self._turn:
+            if self._loop is loop._token and loop._first + loop._taken == at + 1:  # else other threads have gone on
+                self.position, self._resume, loop._taken, self._core_at = (loop.number, at), resume, loop._taken - 1, None
 
     def leave(self, loop: Epoch) -> None:
         """Nobody has the loop any more. It waits for no turn: the garbage collector may call it on any thread."""
@@ -95,9 +106,10 @@ class Run:
         elif start[1] < self.batches:
             self._start(*start)
         self.position = start
-        if self._resume is not None and self._resume[0] == loop.number:
-            self._resume = None
         self._loop = loop._token
+
+    def _is_resumed_by(self, loop: Epoch) -> bool:
+        return self._resume is not None and self._resume[0] == loop.number
 
     def _next(self, epoch: int, at: int) -> BatchHandle:
         self._let_go()
@@ -155,7 +167,13 @@ class Epoch(Iterator[Batch]):
         return self
 
     def __next__(self) -> Batch:
-        return self._run.take(self)
+        taken: list[_Taken | None] = [None]
+        try:
+            return self._run.take(self, taken)
+        except BaseException:
+            if taken[0] is not None:
+                self._run.take_back(self, taken[0])
+            raise
 
     def __del__(self) -> None:
         run = getattr(self, "_run", None)
