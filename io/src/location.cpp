@@ -9,23 +9,54 @@
 #include <fnmatch.h>
 #include <glob.h>
 #include <algorithm>
+#include <cerrno>
+#include <new>
+#include <system_error>
 
 namespace penstock::io {
 namespace {
 
 bool has_wildcards(std::string_view text) { return text.find_first_of("*?[") != std::string_view::npos; }
 
+/// A folder that glob() could not list. It calls a function without an argument for its caller, on the caller's thread.
+struct unlisted {
+  std::string folder;
+  int why = 0;
+};
+thread_local unlisted last_unlisted;
+
+int keep_unlisted(const char* folder, int why) noexcept {
+  last_unlisted.why = why;
+  try {
+    last_unlisted.folder = folder;
+  } catch (const std::bad_alloc&) {  // not through C
+    last_unlisted.why = ENOMEM;
+  }
+  return 1;  // an end of it
+}
+
+[[noreturn]] void refuse(const std::string& pattern, const unlisted& last) {
+  error_context where;
+  where.system = last.why;
+  if (last.why == ENOENT)
+    throw error(fmt::format("there is no folder '{}'; check the pattern '{}'", last.folder, pattern), where);
+  throw error(fmt::format("the folder '{}' of '{}' cannot be listed: {}", last.folder, pattern,
+                          std::generic_category().message(last.why)),
+              where);
+}
+
 std::vector<std::string> matching_files(const std::string& pattern) {
   std::error_code none;
   // A name may hold the characters of a pattern: a file that is there is meant as it is written.
   if (!has_wildcards(pattern) || std::filesystem::exists(pattern, none)) return {pattern};
   glob_t found{};
-  const int status = ::glob(pattern.c_str(), GLOB_ERR, nullptr, &found);
+  last_unlisted = {.folder = {}, .why = ENOMEM};  // what glob() says without that function
+  const int status = ::glob(pattern.c_str(), 0, &keep_unlisted, &found);
   std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   ::globfree(&found);
   if (status == GLOB_NOMATCH || (status == 0 && paths.empty()))
     throw error(fmt::format("no file matches '{}'; check the pattern and the folder", pattern));
-  if (status != 0) throw error(fmt::format("a folder of '{}' cannot be listed; check its permissions", pattern));
+  if (status != 0) refuse(pattern, last_unlisted);
   std::sort(paths.begin(), paths.end(), natural_less);
   return paths;
 }

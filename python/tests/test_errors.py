@@ -32,6 +32,22 @@ def test_a_missing_dataset_is_named_with_its_file(small):
     assert (caught.value.file, caught.value.dataset) == (str(small), "/imag")
 
 
+def test_patterns_that_match_nothing_say_why(tmp_path, small):
+    def refused(place):
+        with pytest.raises(ps.DataError) as caught:
+            ps.Loader(ps.Source(x=place), device="host")
+        return str(caught.value), caught.value.errno
+
+    none = f"{tmp_path}/none"
+    sentence = f"there is no folder '{none}'; check the pattern '{none}/*.h5'"
+    assert refused(f"{none}/*.h5:/x") == (sentence, errno.ENOENT)
+    (tmp_path / "loop").symlink_to("loop")
+    sentence = f"the folder '{tmp_path}/loop' of '{tmp_path}/loop/*.h5' cannot be listed: Too many levels of symbolic links"
+    assert refused(f"{tmp_path}/loop/*.h5:/x") == (sentence, errno.ELOOP)
+    sentence = f"no file matches '{tmp_path}/*.h6'; check the pattern and the folder"
+    assert refused(f"{tmp_path}/*.h6:/x") == (sentence, None)
+
+
 def test_what_is_no_hdf5_file_is_said(tmp_path):
     path = tmp_path / "text.h5"
     path.write_text("hello")

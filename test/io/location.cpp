@@ -8,6 +8,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <cerrno>
+
 namespace io = penstock::io;
 using namespace penstock::io::test;
 
@@ -68,9 +70,44 @@ BOOST_AUTO_TEST_CASE(a_file_may_be_named_in_any_way) {
   BOOST_TEST(io::datasets((made_folder() / "fold\\[er\\]/*.h5").string(), "/sp ace").size() == names.size() - 1);
 }
 
+namespace {
+
+void fails_with(const std::string& pattern, const std::string& dataset, const std::string& sentence, int system = 0) {
+  BOOST_CHECK_EXCEPTION(io::datasets(pattern, dataset), io::error, [&](const io::error& e) {
+    BOOST_TEST(e.what() == sentence);
+    BOOST_TEST(e.context().system == system);
+    return true;
+  });
+}
+
+}  // namespace
+
 BOOST_AUTO_TEST_CASE(what_matches_nothing_is_an_error) {
-  BOOST_CHECK_THROW(io::datasets((made_folder() / "none*.h5").string(), "/x"), io::error);
-  BOOST_CHECK_THROW(io::datasets((made_folder() / "part1.h5").string(), "/none*"), io::error);
+  const std::string folder = made_folder().string(), file = folder + "/part1.h5";
+  fails_with(folder + "/none*.h5", "/x", "no file matches '" + folder + "/none*.h5'; check the pattern and the folder");
+  fails_with(file, "/none*", file + ": no dataset matches '/none*'; penstock-inspect lists what the file holds");
+}
+
+BOOST_AUTO_TEST_CASE(a_pattern_s_folder_that_is_not_there_is_named) {
+  const std::string none = (made_folder() / "none").string();
+  fails_with(none + "/*.h5", "/x", "there is no folder '" + none + "'; check the pattern '" + none + "/*.h5'", ENOENT);
+  fails_with(none + "/deep/*/part?.h5", "/x",
+             "there is no folder '" + none + "/deep'; check the pattern '" + none + "/deep/*/part?.h5'", ENOENT);
+  // A file is no folder, and a folder of some that has no such one in it is passed over.
+  const std::string file = (made_folder() / "part1.h5").string();
+  fails_with(file + "/*.h5", "/x", "no file matches '" + file + "/*.h5'; check the pattern and the folder");
+  std::filesystem::create_directories(made_folder() / "shards" / "one");
+  std::filesystem::create_directories(made_folder() / "shards" / "two" / "train");
+  std::filesystem::copy_file(made_folder() / "part1.h5", made_folder() / "shards/two/train/part1.h5");
+  BOOST_TEST(io::datasets((made_folder() / "shards/*/train/*.h5").string(), "/a/x").size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_pattern_s_folder_that_cannot_be_listed_is_named_with_the_reason) {
+  const std::string loop = (made_folder() / "loop").string();
+  std::filesystem::create_symlink("loop", loop);
+  fails_with(loop + "/*.h5", "/x",
+             "the folder '" + loop + "' of '" + loop + "/*.h5' cannot be listed: Too many levels of symbolic links",
+             ELOOP);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
