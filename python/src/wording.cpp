@@ -27,6 +27,8 @@ constexpr wording wordings[] = {
     {"set allow_missing_sources of the options it is read with (field_options of a pipeline, or read_options)",
      "say source.reading(allow_missing_sources=True)"},
     {"describe the pipeline with traced(), so that", "make the loader with trace='8MiB', so that"},
+    {"(a selection of row numbers, weighted::weights)", "(row numbers in select(), weights in Weighted())"},
+    {"penstock-inspect lists what the file holds", "penstock.inspect() lists what the file holds"},
     {"the JSON text that pipeline::state() returned", "what state_dict() returned"},
 };
 

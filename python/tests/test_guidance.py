@@ -46,6 +46,24 @@ def test_runs_that_are_too_long_for_a_mix_are_refused_in_python_s_words(make, so
         make(of=ps.mixed([source, source, source], rows=100), order=ps.Shuffled(seed=1, run_rows=64))
 
 
+@pytest.mark.parametrize("use", ["where", "Weighted"])
+def test_texts_that_are_taken_for_numbers_are_refused_in_python_s_words(make, tmp_path, use):
+    with h5py.File(tmp_path / "texts.h5", "w") as f:
+        f["label"] = np.array(["cat", "dog"] * 5, dtype=object)
+    texts = ps.Source(label=f"{tmp_path}/texts.h5:/label")
+    sentence = r"texts, no numbers.* \(row numbers in select\(\), weights in Weighted\(\)\)$"
+    with pytest.raises(ValueError, match=sentence):
+        if use == "where":
+            make(of=texts.where("label", lambda label: label == 1))
+        else:
+            make(of=texts, order=ps.Weighted("label"))
+
+
+def test_who_looks_for_a_dataset_is_sent_to_inspect(make, small):
+    with pytest.raises(ps.DataError, match=r"no dataset matches '/none\*'; penstock.inspect\(\) lists what the file holds$"):
+        make(of=ps.Source(x=f"{small}:/none*"))
+
+
 def test_a_loader_says_that_it_is_no_dataset(make):
     with pytest.raises(TypeError, match="in place of a DataLoader"):
         make()[0]
