@@ -109,5 +109,10 @@ def output_of(name: str, declared: Any) -> tuple[str, str, list[int]]:
     name = text("the name of an output", name)
     if not isinstance(declared, tuple) or len(declared) != 2 or not isinstance(declared[1], (list, tuple)):
         raise TypeError(f"the output '{name}' is declared as (type, row shape): ('float32', (3, 32, 32)), not {declared!r}")
-    dtype, shape = declared
-    return name, dtype_name(dtype), [whole(f"an extent of '{name}'", extent) for extent in shape]
+    dtype, shape = dtype_name(declared[0]), declared[1]
+    if dtype == "bfloat16":
+        raise ValueError(
+            f"NumPy has no bfloat16, which the output '{name}' is declared as; declare it float32, and let astype() (of a "
+            "field of the source) or torch convert it"
+        )
+    return name, dtype, [whole(f"an extent of '{name}'", extent) for extent in shape]

@@ -164,6 +164,11 @@ def test_values_that_do_not_fit_are_refused(make, source, made, sentence):
         list(make(of=source.map(lambda block: made)).epoch(0))
 
 
+def test_an_output_becomes_bfloat16_as_advised(make, source):
+    mapped = source.map(lambda block: {"label": block["label"].astype("f4")}, outputs={"label": ("float32", ())})
+    assert make(of=mapped.astype(label="bfloat16")).fields["label"] == ("bfloat16", ())
+
+
 def test_an_output_that_is_not_returned_is_named(make, source):
     with pytest.raises(ps.PipelineError, match="declares the output 'y', and returned nothing"):
         list(make(of=source.map(lambda block: {}, outputs={"y": ("int8", ())})).epoch(0))
@@ -187,6 +192,9 @@ def test_wrong_arguments_are_refused(make, source):
         source.map(len, outputs={3: ("float32", ())})
     with pytest.raises(TypeError, match=r"name of map\(\) is a text, not 3"):
         source.map(len, name=3)
+    for name in ("bfloat16", type("Type", (), {"__str__": lambda self: "torch.bfloat16"})()):
+        with pytest.raises(ValueError, match="no bfloat16, which the output 'y' is declared as; declare it float32"):
+            source.map(len, outputs={"y": (name, ())})
     with pytest.raises(ValueError, match="float31"):
         make(of=source.map(len, outputs={"y": ("float31", ())}))
 
