@@ -15,6 +15,9 @@ endif()
 # CUDA: one binary holds both backends where the toolkit is found. nvcc is looked for on PATH, then in the toolkit's usual place.
 set(PENSTOCK_HAS_CUDA OFF)
 if(NOT PENSTOCK_CUDA STREQUAL "OFF")
+  if(NOT CMAKE_CUDA_COMPILER)
+    unset(CMAKE_CUDA_COMPILER CACHE)  # that none was found is kept, and keeps one that is there since from being looked for
+  endif()
   if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
     find_program(PENSTOCK_NVCC nvcc HINTS ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
     mark_as_advanced(PENSTOCK_NVCC)
