@@ -62,6 +62,23 @@ json identity(const ground& on) {
   return known;
 }
 
+/// The first field, by name, in which a state differs from what is read here: a fingerprint of it would tell nobody.
+std::string other_fields(const json& there, const json& here) {
+  for (const auto& [name, fingerprint] : here.items()) {
+    if (!there.contains(name)) return fmt::format("field '{}' is not in the state", name);
+    if (there[name] != fingerprint)
+      return fmt::format("field '{}' reads other files, datasets, rows or a type than in the state", name);
+  }
+  for (const auto& [name, fingerprint] : there.items())
+    if (!here.contains(name)) return fmt::format("it has a field '{}', and here there is none", in_short(name));
+  return "its fields are others";
+}
+
+std::string difference(const std::string& key, const json& there, const json& here) {
+  if (key == "fields" && there.is_object()) return other_fields(there, here);
+  return fmt::format("its {} is {}, and this pipeline's {}", key, json_in_short(there), json_in_short(here));
+}
+
 }  // namespace
 
 std::string write_state(const ground& on, run_position next) {
@@ -83,8 +100,7 @@ run_position read_state(const ground& on, std::string_view text) {
   const json known = identity(on);
   for (const auto& [key, here] : known.items())
     if (const json there = state.value(key, json()); there != here)
-      throw std::invalid_argument(fmt::format("the state is of another run: its {} is {}, and this pipeline's {}", key,
-                                              json_in_short(there), json_in_short(here)));
+      throw std::invalid_argument("the state is of another run: " + difference(key, there, here));
   if (state.contains("selected") && !on.rows.rows_fingerprint())
     throw std::invalid_argument("the state is of another run: only some rows take part in it, and here all do");
   if (state.contains("drawn_by") && !on.rows.draws_fingerprint())

@@ -58,6 +58,8 @@ def test_a_state_of_other_rows_is_refused_by_name(make, source):
         make(last="drop", order=ps.Shuffled(seed=1)).load_state_dict(state)
     with pytest.raises(ValueError, match="10 of 1000 rows take part"):
         make(of=source.select(slice(0, 10)), order=ps.Shuffled(seed=1)).load_state_dict(state)
+    with pytest.raises(ValueError, match="another run: field 'image' reads other files, datasets, rows or a type than in the state$"):
+        make(of=source.region(image={1: slice(0, 2)}), order=ps.Shuffled(seed=1)).load_state_dict(state)
     with pytest.raises(ValueError, match="not the state of a loader"):
         make().load_state_dict({})
 

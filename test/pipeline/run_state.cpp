@@ -119,7 +119,8 @@ BOOST_AUTO_TEST_CASE(a_state_of_another_run_is_refused_with_both_sides) {
   fails_with(build(file, 0, 48), state, "its order is \"shuffled: seed 3");
   fails_with(build(file, 0, 48), state, "this pipeline's \"sequential\"");
   fails_with(build(file, 1, 32), state, "batch_rows is 48, and this pipeline's 32");
-  fails_with(build(longer, 1, 48), state, "fields is");
+  fails_with(build(longer, 1, 48), state,
+             "another run: field 'image' reads other files, datasets, rows or a type than in the state");
   fails_with(build(file, 3, 48), state, "another run");
   fails_with(pipeline, build(file, 3, 48).state({0, 0}), "another run");
   fails_with(pipeline, "", "not the state of a run");
@@ -157,6 +158,32 @@ BOOST_AUTO_TEST_CASE(a_state_that_nests_without_end_or_is_too_long_is_refused_in
   BOOST_TEST((pipeline.resume_at(bracketed) == pp::run_position{0, 3}));
 }
 
+BOOST_AUTO_TEST_CASE(a_refused_state_names_the_field_that_is_another) {
+  const small_file file(300, 64);
+  const auto build = [&](std::vector<std::pair<std::string, const char*>> fields) {
+    pp::source source;
+    for (const auto& [name, dataset] : fields) source.field(name, file.at(dataset));
+    return pp::read(std::move(source)).build(gpu::device::host(), small);
+  };
+  const auto pipeline = build({{"a", "/wide"}, {"b", "/label"}});
+  const std::string state = pipeline.state({0, 1});
+  BOOST_TEST((build({{"b", "/label"}, {"a", "/wide"}}).resume_at(state) == pp::run_position{0, 1}));
+  const std::string other = " reads other files, datasets, rows or a type than in the state";
+  fails_with(build({{"a", "/wide"}, {"b", "/wide"}}), state, "another run: field 'b'" + other);
+  fails_with(build({{"a", "/label"}, {"b", "/wide"}}), state, "another run: field 'a'" + other);
+  fails_with(build({{"a", "/wide"}, {"b", "/label"}, {"c", "/wide"}}), state,
+             "another run: field 'c' is not in the state");
+  fails_with(build({{"a", "/wide"}}), state, "another run: it has a field 'b', and here there is none");
+  // Of a state that was changed.
+  const auto changed = [&](const std::string& to) {
+    std::string text = state;
+    const std::size_t at = text.find("\"fields\":") + 9;
+    return text.replace(at, text.find('}', at) + 1 - at, to);
+  };
+  fails_with(pipeline, changed("3"), "another run: its fields is 3, and this pipeline's {");
+  fails_with(pipeline, changed("{}"), "another run: field 'a' is not in the state");
+}
+
 // States outlive versions: how the source is told in them (by SplitMix64, computed in Python here) stays.
 BOOST_AUTO_TEST_CASE(a_whole_dataset_is_told_as_ever) {
   const small_file file(3);
@@ -175,8 +202,8 @@ BOOST_AUTO_TEST_CASE(a_state_of_another_part_of_the_same_dataset_is_refused) {
     const penstock::io::location part{file.path(), "/image", row_axis, std::move(region)};
     return pp::read(pp::source{}.field("image", {part})).build(gpu::device::host(), small);
   };
-  fails_with(build(1, {}), build(0, {}).state({0, 0}), "its fields is");
-  fails_with(build(0, {{1, 1, 2}}), build(0, {{1, 0, 2}}).state({0, 0}), "its fields is");
+  fails_with(build(1, {}), build(0, {}).state({0, 0}), "field 'image' reads other");
+  fails_with(build(0, {{1, 1, 2}}), build(0, {{1, 0, 2}}).state({0, 0}), "field 'image' reads other");
   BOOST_TEST((build(1, {{2, 0, 2}}).resume_at(build(1, {{2, 0, 2}}).state({1, 0})) == pp::run_position{1, 0}));
 }
 
