@@ -324,7 +324,7 @@ def test_what_fails_beside_a_loop_that_cannot_begin_hides_no_earlier_failure(mak
     refused_until(raised, loader, 0)
     del held
     np.testing.assert_array_equal(labels_of(loop), np.arange(65, 1001))
-    with pytest.raises(ps.PipelineError, match="of epoch 1: ValueError: the first"):
+    with pytest.raises(ps.PipelineError, match="of epoch 1.*: ValueError: the first"):  # kept, or of just now
         labels_of(loader.epoch(1))
 
 
