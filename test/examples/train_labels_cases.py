@@ -319,6 +319,24 @@ class train_labels(program_case):
         done = self.train(path, "--classes", 5, "--class-weights", "0,0,0,0,1", expect=1)[0]
         self.assert_one_line(done, "no row of the training set counts: the weights of their classes are 0")
 
+    def test_names_of_classes_of_more_than_16_mebibytes_are_kept(self):
+        path, checkpoint, out = (self.folder / name for name in ("names.h5", "c.h5", "out.h5"))
+        count = 4300  # each its own class, of a name of 4000 bytes
+        given = [f"{n:06}".ljust(4000, "n") for n in range(count)]
+        with h5py.File(path, "w") as file:
+            file["x"] = numpy.random.default_rng(2).normal(size=(count, 2)).astype("f4")
+            file["label"] = numpy.array(given, "S4000")
+        train = [
+            "penstock-train", path, "--x", "/x", "--y", "/label", "--hidden", 2, "--batch-rows", 500, "--device", "host",
+            "--checkpoint", checkpoint
+        ]  # fmt: skip
+        self.run_program(*train, "--epochs", 1)
+        self.assertIn("epoch 2/2", self.run_program(*train, "--epochs", 2, "--resume").stdout)
+        self.run_program("penstock-predict", checkpoint, path, "-o", out, "--classes", "--device", "host")
+        with h5py.File(out) as file:
+            self.assertEqual(json.loads(file["prediction"].attrs["class_names"]), given)
+            self.assertEqual(file["prediction"].shape, (count,))
+
     def test_rare_classes_weigh_more_on_request(self):
         path, x, label = self.make_classes()
         keep = numpy.flatnonzero((label != 3) | (numpy.arange(len(label)) % 12 == 0))
@@ -357,8 +375,7 @@ class train_labels(program_case):
                 there = teach > 0
                 expected = numpy.where(there, teach.sum() / (there.sum() * numpy.maximum(teach, 1)), 1)
                 with h5py.File(checkpoint) as file:
-                    kept = json.loads(file.attrs["penstock"])
-                numpy.testing.assert_allclose(kept["identity"]["class weights"], expected, rtol=1e-6)
+                    numpy.testing.assert_allclose(file["classes/weights"], expected, rtol=1e-6)
                 kept_back.add(bool(there.all()))
         self.assertEqual(kept_back, {True, False})  # both were met
 

@@ -230,7 +230,7 @@ class seeds:
         ):  # fmt: skip
             self.put("run-state", json.dumps(patch).encode())
         for choice, patch in enumerate((
-            {}, {"format": 5}, {"hidden": [7, 7]}, {"inputs": 1 << 62, "outputs": 3}, {"activation": "gelu"},
+            {}, {"format": 6}, {"hidden": [7, 7]}, {"inputs": 1 << 62, "outputs": 3}, {"activation": "gelu"},
             {"compute": "float64"}, {"loss": "binary"}, {"dropout": 0.5, "layer_norm": True}, {"next_row": 3},
             {"training": {"rows": 1, "loss_sum": None}}, {"source": [], "steps": 18446744073709551615},
             {"identity": {"seed": 4}}, {"checksums": {"/normalisation/mean": None}}, {"checksums": 0},

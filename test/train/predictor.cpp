@@ -4,6 +4,7 @@
 
 #include <penstock/bytes.hpp>
 #include <penstock/fault.hpp>
+#include <penstock/io/attribute.hpp>
 #include <penstock/train/error.hpp>
 #include <penstock/train/predictor.hpp>
 
@@ -338,6 +339,25 @@ BOOST_AUTO_TEST_CASE(what_takes_predictions_may_throw_what_it_likes_and_a_device
     return true;
   });
   BOOST_TEST(taken == 600u);
+}
+
+BOOST_AUTO_TEST_CASE(a_predictor_says_which_checkpoint_it_read) {
+  const training_file data;
+  const auto file = data.path("c.h5");
+  training_run run(data, small_trainer());
+  run.trainer.normalise_from(run.planned.training);
+  run.trainer.save(file);
+  const auto options = options_for(file);
+  const auto device = gpu::device::host();
+  const gpu::stream stream(device);
+  train::predictor predictor(stream, options, std::make_shared<gpu::memory>(device, train::plan(device, options)));
+  const auto in_file = [&] { return io::read_attribute(file, "/", "penstock_checksum").value(); };
+  const std::string first = predictor.load(file), in_first = in_file();
+  BOOST_TEST(first == in_first);
+  run.trainer.train_epoch(run.planned.training);
+  run.trainer.save(file);
+  BOOST_TEST(in_file() != in_first);
+  BOOST_TEST(predictor.load(file) == in_file());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

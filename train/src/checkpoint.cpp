@@ -1,6 +1,7 @@
 #include "checkpoint.hpp"
 
 #include "begun_step.hpp"
+#include "checkpoint_classes.hpp"
 #include "checkpoint_items.hpp"
 #include "checkpoint_text.hpp"
 #include "read_whole.hpp"
@@ -11,7 +12,6 @@
 #include <penstock/io/seal.hpp>
 #include <penstock/io/writer.hpp>
 #include <penstock/train/error.hpp>
-#include <penstock/utf8.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -26,45 +26,49 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int format_version = 4;
+constexpr int format_version = 5;
+constexpr int oldest_format = 4;  // it had names and weights of classes in its JSON
 constexpr const char* attribute_name = "penstock";
 constexpr const char* checksum_name = "penstock_checksum";  // of the attribute's text, which has those of the datasets
 constexpr const char* lacks_a_value = "its attribute 'penstock' lacks a value; the file is damaged";
 
-/// Class names as JSON takes them; those of a file may be any bytes.
-json names_of_classes(const trainer_options& options) {
-  json names = json::array();
-  for (const std::string& name : options.class_names) names.push_back(as_utf8(name));
-  return names;
-}
+struct attributes {
+  json values;
+  std::string checksum;  ///< of their text
+};
 
-json read_attributes(const std::filesystem::path& file) {
+attributes read_text(const std::filesystem::path& file) {
   // libhdf5 can crash on damaged metadata, and names of datasets have no checksum.
   const bool sealed = io::check_seal(file);
   const auto text = io::read_attribute(file, "/", attribute_name);
   if (!text) refuse(file, "it is no checkpoint of Penstock (its root has no attribute 'penstock')");
-  const json there = parse_foreign_json<json>(*text);
+  json there = parse_foreign_json<json>(*text);
   if (there.is_discarded() || !there.is_object() || !there.contains("format"))
     refuse(file, "its attribute 'penstock' is damaged; take another checkpoint");
-  if (there.at("format") != format_version)
-    refuse(file, fmt::format("its format is {}, and this version of Penstock reads {}",
-                             json_in_short(there.at("format")), format_version));
-  check_sum(file, "its attribute 'penstock'", checksum_of(std::as_bytes(std::span(*text))),
+  if (const json& format = there.at("format"); format != format_version && format != oldest_format)
+    refuse(file, fmt::format("its format is {}, and this version of Penstock reads {} and {}", json_in_short(format),
+                             oldest_format, format_version));
+  std::string checksum = checksum_of(std::as_bytes(std::span(*text)));
+  check_sum(file, "its attribute 'penstock'", checksum,
             io::read_attribute(file, "/", checksum_name).value_or("missing"));
   if (!sealed && there.contains("sealed") && there.at("sealed") == true)
     refuse(file,
            "its last bytes, with the checksum of the whole file, are missing or damaged; it was cut, or changed by "
            "another program: take another checkpoint");
-  return there;
+  return {std::move(there), std::move(checksum)};
 }
+
+json read_attributes(const std::filesystem::path& file) { return read_text(file).values; }
+
+/// Of arrays, as "numbers" where there is nothing else.
+std::string words_of(const json& values, const char* none) { return values.empty() ? none : json_in_short(values); }
 
 void check_identity(const std::filesystem::path& file, const json& there, const std::string& model,
                     const trainer_options& options) {
-  const json names = there.value("class_names", json::array()), own = names_of_classes(options);
-  if (names != own)
-    refuse(file,
-           fmt::format("its classes are {}, and this run's are {}; train with the same labels, or start afresh",
-                       names.empty() ? "numbers" : json_in_short(names), own.empty() ? "numbers" : json_in_short(own)));
+  const class_arrays own = classes_of(model, options);
+  if (const auto names = class_names_in(file, there); names != own.names)
+    refuse(file, fmt::format("its classes are {}, and this run's are {}; train with the same labels, or start afresh",
+                             words_of(names, "numbers"), words_of(own.names, "numbers")));
   const json here = identity_of(model, options);
   const json& other = there.at("identity");
   for (const auto& [name, value] : here.items())
@@ -72,6 +76,10 @@ void check_identity(const std::filesystem::path& file, const json& there, const 
       refuse(file,
              fmt::format("its {} is {}, and this run's is {}; resume with the same options, or start afresh", name,
                          other.contains(name) ? json_in_short(other.at(name)) : "missing", json_in_short(value)));
+  if (const auto weights = class_weights_in(file, there); weights != own.weights)
+    refuse(file, fmt::format("its class weights are {}, and this run's are {}; resume with the same options, or start "
+                             "afresh",
+                             words_of(weights, "all 1"), words_of(own.weights, "all 1")));
 }
 
 predictor_options model_in(const std::filesystem::path& file) {
@@ -98,7 +106,7 @@ class_labels labels_in(const std::filesystem::path& file) {
   const json there = read_attributes(file);
   try {
     const std::string loss = there.at("loss");
-    return {.names = there.value("class_names", std::vector<std::string>{}),
+    return {.names = class_names_in(file, there),
             .first = there.at("identity").at("targets") == name_of(target::label_from_one) ? 1 : 0,
             .decision = loss == "softmax"                       ? decision::largest
                         : loss == "binary" || loss == "ranking" ? decision::yes_or_no
@@ -108,14 +116,15 @@ class_labels labels_in(const std::filesystem::path& file) {
   }
 }
 
-input_statistics weights_in(const std::filesystem::path& file, const mlp_options& model,
-                            const std::vector<state_item>& items, const item_writer& write) {
+loaded_weights weights_in(const std::filesystem::path& file, const mlp_options& model,
+                          const std::vector<state_item>& items, const item_writer& write) {
   const predictor_options there = model_in(file);
   if (!(there.model == model))
     refuse(file,
            fmt::format("its model is {}, and this one {}", in_short(to_text(there.model)), in_short(to_text(model))));
   try {
-    return read_items(file, read_attributes(file), items, model.inputs, write);
+    attributes read = read_text(file);
+    return {read_items(file, read.values, items, model.inputs, write), std::move(read.checksum)};
   } catch (const json::exception&) {
     refuse(file, lacks_a_value);
   }
@@ -162,6 +171,19 @@ std::string forget_judged(const early_stopping& rule, position& at) {
   at.judged = {};
   at.judged_anew = true;
   return why;
+}
+
+/// What a checkpoint says of a run wherever it stands. `sums`: the checksums of its arrays, by their paths.
+json description_of(learner& model, const trainer_options& options, const json& sums) {
+  json all{{"format", format_version},
+           {"sealed", true},
+           {"identity", identity_of(model.name(), options)},
+           {"optimizer", to_text(options.stage.optimizer)},
+           {"classes", to_json(classes_of(model.name(), options))},
+           {"arithmetic", arithmetic_of(model, options)},
+           {"checksums", sums}};
+  if (model.stage() != nullptr) all.update(description_of(options.stage));
+  return all;
 }
 
 /// The row of the epoch that a run goes on with.
@@ -219,8 +241,8 @@ class_labels read_labels(const std::filesystem::path& file) {
   return read_whole(file, [&] { return labels_in(file); });
 }
 
-input_statistics load_weights(const std::filesystem::path& file, const mlp_options& model,
-                              const std::vector<state_item>& items, const item_writer& write) {
+loaded_weights load_weights(const std::filesystem::path& file, const mlp_options& model,
+                            const std::vector<state_item>& items, const item_writer& write) {
   return read_whole(file, [&] { return weights_in(file, model, items, write); });
 }
 
@@ -240,33 +262,48 @@ resumed_run load_checkpoint(const std::filesystem::path& file, learner& to, cons
   return read_whole(file, [&] { return run_in(file, to, options); });
 }
 
+void check_describable(learner& model, const trainer_options& options) {
+  constexpr std::size_t for_the_rest = std::size_t{1}
+                                       << 20;  // where a run stands, its source, what products are made of
+  constexpr std::size_t most = largest_foreign_json - for_the_rest;
+  json sums;
+  for (const auto* items : {&model.state(), &model.gradients()})
+    for (const state_item& item : *items) sums[item.path] = checksum_of({});
+  try {
+    if (const std::size_t bytes = description_of(model, options, sums).dump(2).size(); bytes > most)
+      throw std::invalid_argument(
+          fmt::format("a checkpoint could not hold this run: the names of its model and of its {} arrays, and its "
+                      "options, take {} bytes of JSON, and {} at most can be read back",
+                      sums.size(), bytes, most));
+  } catch (const json::exception&) {
+    throw std::invalid_argument("a checkpoint could not hold this run: the path of an array of its model is no UTF-8");
+  }
+}
+
 void save_checkpoint(const std::filesystem::path& file, learner& from, const trainer_options& options,
                      const position& at, fault_seam faults) {
   const train::progress now = from.progress();
   io::writer to(file, std::move(faults));
-  const json sums = write_items(to, from, at.begun.batches > 0);
-  json attributes = {{"format", format_version},
-                     {"sealed", true},
-                     {"identity", identity_of(from.name(), options)},
-                     {"optimizer", to_text(options.stage.optimizer)},
-                     {"epoch", at.epoch},
+  json sums = write_items(to, from, at.begun.batches > 0);
+  write_classes(to, classes_of(from.name(), options), sums);
+  json attributes = description_of(from, options, sums);
+  attributes.update({{"epoch", at.epoch},
                      {"next_row", at.next_batch * options.stage.rows},
-                     {"class_names", names_of_classes(options)},
                      {"training", to_json(at.training)},
                      {"last", to_json(at.last)},
                      {"judged", to_json(at.judged)},
                      {"judged_on", at.judged_on},
                      {"source", at.source},
-                     {"arithmetic", arithmetic_of(from, options)},
-                     {"checksums", sums},
                      {"steps", now.steps},
                      {"skipped", now.skipped},
                      {"loss_scale", now.loss_scale},
                      {"clean_steps", now.clean_steps},
-                     {"algorithms", from.algorithms()}};
+                     {"algorithms", from.algorithms()}});
   if (at.begun.batches > 0) attributes["begun_step"] = to_json(at.begun, options);
-  if (from.stage() != nullptr) attributes.update(description_of(options.stage));
   const std::string text = attributes.dump(2);
+  if (!is_bounded_json(text))  // the file that is there stays
+    refuse(file, fmt::format("it is not written: its JSON would have {} bytes, and {} at most can be read back",
+                             text.size(), largest_foreign_json));
   to.attribute("/", attribute_name, text);
   to.attribute("/", checksum_name, checksum_of(std::as_bytes(std::span(text))));
   to.commit_sealed();

@@ -34,13 +34,6 @@ void for_each_piece(const state_item& item, F f) {
 
 std::string to_text(const checksum& sum) { return fmt::format("{:016x}", sum.value()); }
 
-/// Gives the checksum.
-std::string write_doubles(io::writer& to, const char* path, const std::vector<double>& values) {
-  to.create(path, type::float64, {values.size()});
-  to.write_rows(path, 0, values.size(), std::as_bytes(std::span(values)));
-  return checksum_of(std::as_bytes(std::span(values)));
-}
-
 io::row_reader open_item(const std::filesystem::path& file, const std::string& path, type element,
                          const std::vector<std::uint64_t>& shape) {
   io::row_reader reader({{file, path}});
@@ -56,10 +49,8 @@ io::row_reader open_item(const std::filesystem::path& file, const std::string& p
 
 std::vector<double> read_doubles(const std::filesystem::path& file, const char* path, std::size_t count,
                                  const json& sums) {
-  const io::row_reader reader = open_item(file, path, type::float64, {count});
   std::vector<double> values(count);
-  reader.read(0, count, std::as_writable_bytes(std::span(values)));
-  check_sum(file, path, checksum_of(std::as_bytes(std::span(values))), sums.at(path));
+  read_array(file, path, type::float64, std::as_writable_bytes(std::span(values)), sums);
   return values;
 }
 
@@ -95,6 +86,20 @@ void check_sum(const std::filesystem::path& file, const std::string& what, const
                              what, found, in_short(written)));
 }
 
+void write_array(io::writer& to, const std::string& path, type element, std::span<const std::byte> values, json& sums) {
+  const std::uint64_t count = values.size() / size_of(element);
+  to.create(path, element, {count});
+  to.write_rows(path, 0, count, values);
+  sums[path] = checksum_of(values);
+}
+
+void read_array(const std::filesystem::path& file, const std::string& path, type element, std::span<std::byte> values,
+                const json& sums) {
+  const std::uint64_t count = values.size() / size_of(element);
+  open_item(file, path, element, {count}).read(0, count, values);
+  check_sum(file, path, checksum_of(values), sums.at(path));
+}
+
 json write_items(io::writer& to, learner& from, bool with_gradients) {
   std::vector<std::byte> piece;
   json sums;
@@ -115,7 +120,7 @@ json write_items(io::writer& to, learner& from, bool with_gradients) {
   const input_statistics statistics = from.normalisation();
   for (const auto& [path, values] : {std::pair{"/normalisation/mean", &statistics.mean},
                                      std::pair{"/normalisation/deviation", &statistics.deviation}})
-    if (!values->empty()) sums[path] = write_doubles(to, path, *values);
+    if (!values->empty()) write_array(to, path, type::float64, std::as_bytes(std::span(*values)), sums);
   return sums;
 }
 

@@ -25,6 +25,13 @@ std::string checksum_of(std::span<const std::byte> bytes);
 void check_sum(const std::filesystem::path& file, const std::string& what, const std::string& found,
                const std::string& written);
 
+/// Writes an array of one axis and more than no values, and adds its checksum to `sums` by its path.
+void write_array(io::writer& to, const std::string& path, type element, std::span<const std::byte> values,
+                 nlohmann::json& sums);
+/// Reads all values of such an array, of which there are as many as `values` has room for.
+void read_array(const std::filesystem::path& file, const std::string& path, type element, std::span<std::byte> values,
+                const nlohmann::json& sums);
+
 /// Writes the model's state, the gradients of a step that has begun where there is one, and the statistics of the
 /// inputs. Gives the checksum of each array by its path.
 nlohmann::json write_items(io::writer& to, learner& from, bool with_gradients);

@@ -1,5 +1,7 @@
 #include "checkpoint_text.hpp"
 
+#include <penstock/utf8.hpp>
+
 #include <fmt/format.h>
 
 #include <limits>
@@ -99,11 +101,10 @@ mlp_options model_of(const json& there) {
 
 json identity_of(const std::string& own_model, const trainer_options& options) {
   const stage_options& s = options.stage;
-  if (!own_model.empty()) return {{"model", own_model}, {"rows of a step", s.rows * options.accumulate}};
+  if (!own_model.empty()) return {{"model", as_utf8(own_model)}, {"rows of a step", s.rows * options.accumulate}};
   return {{"model", to_text(s.model)},
           {"loss", to_text(s.loss)},
           {"targets", std::string(name_of(s.targets))},
-          {"class weights", s.class_weights},
           {"optimizer", fmt::format("{} with {} moments", name_of(s.optimizer), moments(s.optimizer))},
           {"compute", std::string(name_of(s.compute))},
           {"seed", s.seed},

@@ -27,8 +27,8 @@ judged_epochs judged_of(const nlohmann::json& j);
 nlohmann::json description_of(const stage_options& s);
 mlp_options model_of(const nlohmann::json& there);
 
-/// What must be the same for a run to go on as if it had never stopped, each with its words for people. `own_model`:
-/// its name; empty: it is the stage.
+/// What must be the same for a run to go on as if it had never stopped, each with its words for people; class names
+/// and weights are in arrays (checkpoint_classes.hpp). `own_model`: its name; empty: it is the stage.
 nlohmann::json identity_of(const std::string& own_model, const trainer_options& options);
 
 /// Of arithmetic_of(): the figure that counts nothing between two epochs.

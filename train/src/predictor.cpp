@@ -12,6 +12,7 @@
 #include <array>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 namespace penstock::train {
 namespace {
@@ -105,12 +106,13 @@ predictor::predictor(predictor&&) noexcept = default;
 predictor& predictor::operator=(predictor&&) noexcept = default;
 predictor::~predictor() = default;
 
-void predictor::load(const std::filesystem::path& checkpoint) {
+std::string predictor::load(const std::filesystem::path& checkpoint) {
   impl& self = *impl_;
-  self.set(load_weights(checkpoint, self.options.model, self.items,
-                        [&](const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes) {
-                          self.write(item.data + offset, from, bytes);
-                        }));
+  loaded_weights there = load_weights(checkpoint, self.options.model, self.items,
+                                      [&](const state_item& item, std::size_t offset, const std::byte* from,
+                                          std::size_t bytes) { self.write(item.data + offset, from, bytes); });
+  self.set(there.statistics);
+  return std::move(there.checksum);
 }
 
 const void* predictor::predict(const void* x, std::size_t rows, std::uint64_t first_row, const void* x2) {

@@ -53,13 +53,17 @@ trainer::trainer(gpu::stream_ref stream, trainer_options options, std::shared_pt
                                              [o = options_](const pipeline::batch& batch, const step_place& place) {
                                                return rows_of(batch, o, place.training);
                                              })),
-      monitor_(*memory, options_.stage.rows) {}
+      monitor_(*memory, options_.stage.rows) {
+  check_describable(*model_, options_);
+}
 
 trainer::trainer(gpu::stream_ref stream, trainer_options options, std::shared_ptr<gpu::memory> memory,
                  model_functions model)
     : options_(checked(std::move(options), true)),
       model_(std::make_unique<own_learner>(stream, std::move(model), memory)),
-      monitor_(*memory, options_.stage.rows) {}
+      monitor_(*memory, options_.stage.rows) {
+  check_describable(*model_, options_);
+}
 
 trainer::trainer(trainer&&) noexcept = default;
 trainer& trainer::operator=(trainer&&) noexcept = default;

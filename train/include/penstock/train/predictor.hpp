@@ -61,9 +61,10 @@ class predictor {
   predictor& operator=(predictor&&) noexcept;
   ~predictor();
 
-  /// Takes weights and statistics of the inputs from a checkpoint. Blocks. Throws io::error, and train::error where it
-  /// is of another model.
-  void load(const std::filesystem::path& checkpoint);
+  /// Takes weights and statistics of the inputs from a checkpoint, and gives the checksum of what was read: that which
+  /// the file has as its attribute "penstock_checksum", unless another took its place since. Blocks. Throws io::error,
+  /// and train::error where it is of another model.
+  std::string load(const std::filesystem::path& checkpoint);
 
   /// The predictions of `rows` rows of x, both in the device's memory, in stream order; the next call writes over them.
   /// Does not block. `first_row` numbers the rows for bad_input().

@@ -104,12 +104,13 @@ class trainer {
  public:
   using observer = std::function<void(const epoch_progress&)>;
 
-  /// `memory` holds the items of plan(device, options.stage).
+  /// `memory` holds the items of plan(device, options.stage). Throws std::invalid_argument also for options of which a
+  /// checkpoint could not be read back: words of a run are 15 MiB at most there, names and weights of classes apart.
   trainer(gpu::stream_ref stream, trainer_options options, std::shared_ptr<gpu::memory> memory);
   /// A model of yours in the same loop, which binds it now; `memory` holds the items of plan(device, model). Of
   /// options.stage, only the rows and the optimizer's learning rate are looked at, and of the fields none: a loss that
-  /// is not finite ends the run, whatever options.stage.non_finite is. Throws std::invalid_argument for state that a
-  /// checkpoint cannot hold.
+  /// is not finite ends the run, whatever options.stage.non_finite is. Throws std::invalid_argument for state, and
+  /// for names, that a checkpoint cannot hold.
   trainer(gpu::stream_ref stream, trainer_options options, std::shared_ptr<gpu::memory> memory, model_functions model);
   trainer(trainer&&) noexcept;
   trainer& operator=(trainer&&) noexcept;
@@ -147,7 +148,8 @@ class trainer {
 
   /// Writes weights, moments, statistics and place to one HDF5 file, which is there whole or not at all. Weights are
   /// plain datasets: /model/layer0/weight ... So are the sums of gradients of a step that has begun, which no other
-  /// checkpoint holds: /gradients/layer0/weight ... Throws io::error.
+  /// checkpoint holds: /gradients/layer0/weight ... Throws io::error, and train::error for what could not be read back,
+  /// as the names of a training set that take megabytes: the file that is there stays.
   void save(const std::filesystem::path& file, fault_seam faults = {});
   /// Goes on from a checkpoint as if it had never stopped. Throws io::error, and train::error that names both sides
   /// where the checkpoint is of another model, optimizer, seed or step size, or is damaged (it carries checksums);
