@@ -7,7 +7,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -35,10 +37,15 @@ std::vector<std::string> columns_of(const result_form& form, bool tested) {
   return columns;
 }
 
+/// Of a file that is there. One that cannot be read is no empty one: a log without lines is replaced.
 std::vector<std::string> lines_of(const std::string& file) {
+  errno = 0;
   std::ifstream in(file);
   std::vector<std::string> lines;
   for (std::string line; std::getline(in, line);) lines.push_back(line);
+  if (!in.is_open() || in.bad())
+    throw std::runtime_error(fmt::format("{}: the log that is there cannot be read{}; name another file, or mend that",
+                                         file, errno == 0 ? "" : fmt::format(" ({})", std::strerror(errno))));
   return lines;
 }
 

@@ -26,12 +26,12 @@ class training_log {
   static void check_name(const std::string& file);
 
   /// Whether nothing but what a run leaves that ends before its first epoch has is there: no file, none with lines, or
-  /// lines of steps.
+  /// lines of steps. Throws std::runtime_error where a file is there and cannot be read.
   static bool is_of_no_epoch(const std::string& file);
 
   /// Keeps no file where the name is empty. `resumed`: the lines up to there stay; `unchanged`: so does the file, of
   /// which these lines are read alone, for a run that adds none. Throws std::runtime_error where a resumed file is no
-  /// log with the same columns, or cannot be written.
+  /// log with the same columns, or cannot be read, and io::error where it cannot be written.
   training_log(std::string file, const result_form& form, bool tested, std::optional<log_position> resumed = {},
                bool unchanged = false);
 

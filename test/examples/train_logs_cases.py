@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import pathlib
 import shutil
 import signal
@@ -11,7 +12,7 @@ import xml.dom.minidom
 import h5py
 import numpy
 
-from program_case import program_case
+from program_case import program_case, programs
 
 times = ("rows_per_s", "gb_per_s", "seconds")
 
@@ -172,6 +173,33 @@ class train_logs(program_case):
         self.assert_one_line(self.train(path, "--checkpoint", state, "--resume", "--log", text, expect=1), "notes.jsonl", "line 1")
         self.assertEqual(text.read_text(), "dear diary\nit rained\n")
         self.assert_one_line(self.train(path, "--log", self.folder / "log.txt", expect=2), ".jsonl")
+
+    def test_a_log_that_cannot_be_read_is_not_taken_for_an_empty_one(self):
+        path, state, log, broken = self.make_data(), *(self.folder / name for name in ("c.h5", "log.jsonl", "broken.csv"))
+        self.train(path, "--log", log, "--checkpoint", state, epochs=1)
+        before = log.read_bytes()
+        ways = ("--log", log), ("--log", log, "--checkpoint", state, "--resume")
+        # A regular file whose first bytes no program has: reading them is an error of input and output.
+        broken.symlink_to("/proc/self/mem")
+        for more in ("--log", broken), ("--log", broken, "--checkpoint", state, "--resume"):
+            done = self.train(path, *more, expect=1, epochs=2)
+            self.assert_one_line(done, "broken.csv", "cannot be read", "Input/output error")
+        how = {}
+        if os.geteuid() == 0:  # who may read everything
+            how = {"user": 65534, "group": 65534, "extra_groups": []}
+            self.folder.chmod(0o777)
+            try:
+                subprocess.run([programs / "penstock-train", "--help"], capture_output=True, check=True, **how)
+            except (OSError, subprocess.SubprocessError) as error:
+                self.skipTest(f"another user cannot run the program: {error}")
+        log.chmod(0)
+        for more in ways:
+            command = [programs / "penstock-train", *self.arguments(path, *more, epochs=2)]
+            done = subprocess.run([*map(str, command)], capture_output=True, text=True, **how)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assert_one_line(done, "log.jsonl", "cannot be read", "Permission denied")
+        log.chmod(0o600)
+        self.assertEqual(log.read_bytes(), before)
 
     def test_loss_and_accuracy_are_drawn(self):
         if shutil.which("gnuplot") is None:
