@@ -8,7 +8,6 @@
 
 #include <penstock/bytes.hpp>
 #include <penstock/foreign_json.hpp>
-#include <penstock/io/attribute.hpp>
 #include <penstock/pipeline/description.hpp>
 #include <penstock/pipeline/error.hpp>
 #include <penstock/train/predictor.hpp>
@@ -29,6 +28,8 @@ namespace {
 
 namespace ps = penstock;
 using namespace penstock::literals;
+
+constexpr const char* nothing_written = "stopped; nothing is written";
 
 std::vector<ps::io::location> in_all_files(const examples::predict_options& o, const std::string& dataset) {
   std::vector<ps::io::location> all;
@@ -66,17 +67,14 @@ void check_width(const std::vector<ps::io::location>& x, const std::string& chec
         {.file = x.front().file.string(), .dataset = x.front().dataset});
 }
 
-/// Neighbouring rows.
-struct rows_in_a_row {
-  std::uint64_t first = 0;
-  std::uint64_t count = 0;
-};
+using examples::rows_in_a_row;
 
-void add(std::uint64_t row, std::vector<rows_in_a_row>& to) {
-  if (!to.empty() && to.back().first + to.back().count == row)
-    ++to.back().count;
+/// Rows that come in order.
+void add(const rows_in_a_row& rows, std::vector<rows_in_a_row>& to) {
+  if (!to.empty() && to.back().first + to.back().count == rows.first)
+    to.back().count += rows.count;
   else
-    to.push_back({row, 1});
+    to.push_back(rows);
 }
 
 void list_not_finite(const std::vector<rows_in_a_row>& parts, std::uint64_t all, const ps::pipeline::pipeline& rows) {
@@ -97,28 +95,38 @@ void list_damaged(const ps::pipeline::pipeline_report& report) {
 std::string name_of(const ps::io::location& where) { return where.file.string() + ":" + where.dataset; }
 
 /// Which model made the predictions, and of which rows: JSON. Of many files the first and the last are named, and the
-/// source's fingerprints tell them all.
-std::string origin_of(const std::string& checkpoint, const ps::train::predictor_options& options,
+/// source's fingerprints tell them all. `checksum`: the checkpoint's that was loaded; another may have its name by now.
+std::string origin_of(const std::string& checksum, const ps::train::predictor_options& options,
                       const std::vector<ps::io::location>& x, const ps::pipeline::pipeline& rows) {
-  const nlohmann::json origin{
-      {"format", 1},
-      {"model", ps::train::to_text(options.model)},
-      {"checkpoint_checksum", ps::io::read_attribute(checkpoint, "/", "penstock_checksum").value_or("")},
-      {"first", name_of(x.front())},
-      {"last", name_of(x.back())},
-      {"files", x.size()},
-      {"source", nlohmann::json::parse(rows.state({}))}};
+  const nlohmann::json origin{{"format", 1},
+                              {"model", ps::train::to_text(options.model)},
+                              {"checkpoint_checksum", checksum},
+                              {"first", name_of(x.front())},
+                              {"last", name_of(x.back())},
+                              {"files", x.size()},
+                              {"source", nlohmann::json::parse(rows.state({}))}};
   return origin.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);  // names of files may be any bytes
+}
+
+/// The rows without predictions, in order, those of both kinds that are neighbours together.
+std::vector<rows_in_a_row> without_any(std::vector<rows_in_a_row> not_finite,
+                                       const std::vector<ps::pipeline::damaged_rows>& damaged) {
+  for (const ps::pipeline::damaged_rows& part : damaged) not_finite.push_back({part.first, part.count});
+  std::ranges::sort(not_finite, {}, &rows_in_a_row::first);
+  std::vector<rows_in_a_row> joined;
+  for (const rows_in_a_row& part : not_finite) add(part, joined);
+  return joined;
 }
 
 /// Says which rows have no predictions, and ends the file before anything is printed: whoever reads that may go, and
 /// the program with it. The rows come in the order of the source: what is listed is what the file lacks.
 void end_file(const std::vector<rows_in_a_row>& not_finite, const ps::pipeline::pipeline& rows,
-              const std::string& origin, examples::prediction_file& file) {
-  std::uint64_t all_not_finite = 0;
-  for (const rows_in_a_row& part : not_finite) file.write_none(part.first, part.count), all_not_finite += part.count;
+              const std::string& origin, examples::prediction_file& file, const examples::stop_on_signal& signals) {
   const ps::pipeline::pipeline_report report = rows.report();
-  for (const ps::pipeline::damaged_rows& part : report.damaged) file.write_none(part.first, part.count);
+  for (const rows_in_a_row& part : without_any(not_finite, report.damaged))
+    if (!file.write_none(part, signals.token())) throw examples::interrupted(signals.signal(), nothing_written);
+  std::uint64_t all_not_finite = 0;
+  for (const rows_in_a_row& part : not_finite) all_not_finite += part.count;
   file.commit(origin, report.damaged_row_count, all_not_finite);
   list_not_finite(not_finite, all_not_finite, rows);
   list_damaged(report);
@@ -153,23 +161,23 @@ void predict(const examples::predict_options& o, examples::stop_on_signal& signa
   const auto memory = std::make_shared<ps::gpu::memory>(device, items);
   const ps::gpu::stream stream(device);
   ps::train::predictor predictor(stream, options, memory);
-  predictor.load(o.checkpoint);
+  const std::string checksum = predictor.load(o.checkpoint);
   auto rows = std::move(opened).build(plan, memory);
-  const std::string origin = origin_of(o.checkpoint, options, x, rows);
+  const std::string origin = origin_of(checksum, options, x, rows);
   signals.begin();
   examples::prediction_file file(o.output, o.dataset, rows.rows(), options.model.outputs, options.compute, o.classes,
                                  labels);
   std::vector<rows_in_a_row> not_finite;
-  const auto note = [&](std::uint64_t row) { add(row, not_finite); };
+  const auto note = [&](std::uint64_t row) { add({row, 1}, not_finite); };
   const auto start = std::chrono::steady_clock::now();
   try {
     predictor.predict(
         rows, "x", [&](auto first, auto count, auto values) { file.write(first, count, values); }, signals.token(),
         x2.empty() ? "" : "x2", o.skip_non_finite ? ps::train::predictor::row_sink(note) : nullptr);
   } catch (const ps::pipeline::stopped&) {
-    throw examples::interrupted(signals.signal(), "stopped; nothing is written");
+    throw examples::interrupted(signals.signal(), nothing_written);
   }
-  end_file(not_finite, rows, origin, file);
+  end_file(not_finite, rows, origin, file, signals);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   fmt::print("{} rows to {}{}, {:.0f} rows/s\n", rows.rows(), o.output, o.dataset,
              static_cast<double>(rows.rows()) / seconds.count());

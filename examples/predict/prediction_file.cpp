@@ -14,7 +14,8 @@ namespace ps = penstock;
 
 namespace {
 constexpr std::int32_t no_class = -1;
-}
+constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+}  // namespace
 
 prediction_file::prediction_file(const std::string& file, std::string dataset, std::uint64_t rows, std::size_t columns,
                                  ps::type element, bool classes, const ps::train::class_labels& labels,
@@ -43,18 +44,22 @@ void prediction_file::write(std::uint64_t first_row, std::size_t count, std::spa
   writer_.write_rows(dataset_, first_row, count, std::as_bytes(std::span(chosen_)));
 }
 
-void prediction_file::write_none(std::uint64_t first_row, std::uint64_t count) {
-  const auto fill = [&](auto none, std::size_t columns) {
-    const std::vector<decltype(none)> row(columns, none);
-    for (std::uint64_t n = 0; n < count; ++n)
-      writer_.write_rows(dataset_, first_row + n, 1, std::as_bytes(std::span(row)));
-  };
-  if (classes_)
-    fill(no_class, class_columns_);
-  else if (element_ == ps::type::float64)
-    fill(std::numeric_limits<double>::quiet_NaN(), columns_);
-  else
-    fill(std::numeric_limits<float>::quiet_NaN(), columns_);
+template <class T>
+bool prediction_file::fill(T none, const rows_in_a_row& rows, std::size_t columns, const std::stop_token& stop) {
+  const std::size_t most = std::max<std::size_t>(1, piece_bytes / (columns * sizeof(T)));
+  const std::vector<T> piece(std::min<std::uint64_t>(most, rows.count) * columns, none);
+  for (std::uint64_t done = 0; done < rows.count; done += most) {
+    if (stop.stop_requested()) return false;
+    const std::size_t count = std::min<std::uint64_t>(most, rows.count - done);
+    writer_.write_rows(dataset_, rows.first + done, count, std::as_bytes(std::span(piece).first(count * columns)));
+  }
+  return true;
+}
+
+bool prediction_file::write_none(const rows_in_a_row& rows, const std::stop_token& stop) {
+  if (classes_) return fill(no_class, rows, class_columns_, stop);
+  if (element_ == ps::type::float64) return fill(std::numeric_limits<double>::quiet_NaN(), rows, columns_, stop);
+  return fill(std::numeric_limits<float>::quiet_NaN(), rows, columns_, stop);
 }
 
 void prediction_file::commit(const std::string& origin, std::uint64_t damaged_rows, std::uint64_t rows_not_finite) {

@@ -8,10 +8,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
 namespace examples {
+
+/// Neighbouring rows.
+struct rows_in_a_row {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+};
 
 /// The file of predictions: written as they come beside its name, and renamed when it is whole.
 class prediction_file {
@@ -24,14 +31,17 @@ class prediction_file {
                   penstock::fault_seam faults = {});
   /// Rows [first_row, first_row + count) of `element`.
   void write(std::uint64_t first_row, std::size_t count, std::span<const std::byte> values);
-  /// Says that there are no predictions of these rows, which were written already: NaN, or class -1.
-  void write_none(std::uint64_t first_row, std::uint64_t count);
+  /// Says that there are no predictions of these rows, which were written already: NaN, or class -1. False where a stop
+  /// was asked for: it is looked at before each MiB.
+  bool write_none(const rows_in_a_row& rows, const std::stop_token& stop = {});
   /// Sets the dataset's attributes "damaged_rows" and "rows_not_finite" to how many rows have no predictions because
   /// they are damaged, or hold inputs that are not finite, where there are any, and that of the file,
   /// "penstock_predictions", to `origin`; ends the file with a checksum of all its bytes (io::check_seal).
   void commit(const std::string& origin, std::uint64_t damaged_rows = 0, std::uint64_t rows_not_finite = 0);
 
  private:
+  template <class T>
+  bool fill(T none, const rows_in_a_row& rows, std::size_t columns, const std::stop_token& stop);
   template <class T>
   void choose(std::size_t count, const T* values);
 

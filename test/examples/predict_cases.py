@@ -4,13 +4,16 @@ import json
 import os
 import pathlib
 import platform
+import re
 import signal
 import subprocess
+import time
 import unittest
 
 import h5py
 import numpy
 
+from damaged_file import damage_chunks
 from program_case import program_case, programs
 
 
@@ -255,6 +258,42 @@ class predict(program_case):
             self.assertIsNone(running.poll())
         self.assertIn(b"nothing is written", text_of(errors))
         self.assertEqual(running.wait(timeout=100), 128 + signal.SIGINT)
+        self.assertEqual(list(self.folder.glob("out.h5*")), [])
+
+    def test_a_signal_is_answered_while_rows_without_predictions_are_written(self):
+        path, out, rows, classes = self.folder / "rows.h5", self.folder / "out.h5", 60_000, 1000
+        with h5py.File(path, "w") as file:
+            x = numpy.random.default_rng(1).normal(size=(rows, 2)).astype("f4")
+            file.create_dataset("x", data=x, chunks=(1000, 2), fletcher32=True)
+            file["few"], file["label"] = x[:1000], numpy.arange(1000, dtype="i4")
+        checkpoint = self.folder / "c.h5"
+        self.run_program(
+            "penstock-train", path, "--x", "/few", "--y", "/label", "--hidden", 4, "--epochs", 1, "--checkpoint", checkpoint,
+            "--device", "host"
+        )  # fmt: skip
+        damage_chunks(path, "x", range(1, 60))
+        predict = ["penstock-predict", checkpoint, path, "-o", out, "--damaged", f"skip:{rows}", "--device", "host"]
+        all_bytes, begun = rows * classes * 4, 16 << 20
+        for _ in range(10):
+            running = self.start_program(*predict, stdout=subprocess.PIPE)
+            written = lambda: int(re.search(r"wchar: (\d+)", pathlib.Path(f"/proc/{running.pid}/io").read_text())[1])
+            try:
+                while running.poll() is None and written() < all_bytes + begun:
+                    time.sleep(0.0005)
+                running.send_signal(signal.SIGSTOP)
+                in_time = written() < 2 * all_bytes - begun * 4
+                running.send_signal(signal.SIGTERM)
+                running.send_signal(signal.SIGCONT)
+            except (OSError, TypeError):  # it ended just then
+                in_time = False
+            _, errors = running.communicate(timeout=100)
+            if in_time:
+                break
+            self.forget(out)
+        else:
+            self.skipTest("these rows are written faster than this test looks")
+        self.assertEqual(running.returncode, 128 + signal.SIGTERM, errors)
+        self.assertEqual(errors, "penstock-predict: stopped; nothing is written\n")
         self.assertEqual(list(self.folder.glob("out.h5*")), [])
 
     def test_a_signal_leaves_no_file_and_an_older_one_as_it_was(self):

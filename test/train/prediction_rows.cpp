@@ -1,0 +1,74 @@
+// penstock-predict's file: rows without predictions.
+
+#include "../../examples/predict/prediction_file.hpp"
+#include "training_file.hpp"
+
+#include <penstock/fault.hpp>
+#include <penstock/io/row_reader.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <stop_token>
+#include <vector>
+
+using namespace penstock;
+
+namespace {
+
+constexpr std::uint64_t rows = 200'000;
+constexpr std::size_t columns = 4;  // 16 bytes: 3.05 MiB in all
+
+/// Counts writes, and asks for a stop at the first.
+struct watched_writes final : fault_injector {
+  std::stop_source stop;
+  std::uint64_t calls = 0, bytes = 0;
+  fault before(fault_site site, std::string_view, std::uint64_t, std::size_t size) override {
+    if (site != fault_site::write_file) return {};
+    ++calls, bytes += size;
+    stop.request_stop();
+    return {};
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(prediction_rows)
+
+BOOST_AUTO_TEST_CASE(rows_without_predictions_are_written_in_pieces) {
+  const test::scratch_folder folder;
+  const auto file = folder.path("p.h5");
+  const auto writes = std::make_shared<watched_writes>();
+  examples::prediction_file out(file.string(), "/p", rows, columns, type::float32, false, {}, writes);
+  const std::vector<float> one(rows * columns, 0.5f);
+  out.write(0, rows, std::as_bytes(std::span(one)));
+  writes->calls = 0;
+  BOOST_TEST(out.write_none({1000, 190'000}));
+  BOOST_TEST(writes->calls <= 4u);  // 190,000 rows of 16 bytes are 2.9 MiB
+  out.commit("{}");
+  std::vector<float> all(rows * columns);
+  io::row_reader({{file, "/p"}}).read(0, rows, std::as_writable_bytes(std::span(all)));
+  for (const std::uint64_t row : {0, 999, 191'000, 199'999}) BOOST_TEST(all[row * columns] == 0.5f);
+  std::uint64_t none = 0;
+  for (const float value : all) none += std::isnan(value) ? 1 : 0;
+  BOOST_TEST(none == 190'000u * columns);
+  BOOST_TEST((std::isnan(all[1000 * columns]) && std::isnan(all[191'000 * columns - 1])));
+}
+
+BOOST_AUTO_TEST_CASE(a_stop_is_answered_between_the_pieces) {
+  const test::scratch_folder folder;
+  const auto file = folder.path("p.h5");
+  const auto writes = std::make_shared<watched_writes>();
+  {
+    examples::prediction_file out(file.string(), "/p", rows, columns, type::float32, false, {}, writes);
+    writes->stop = {};
+    writes->bytes = 0;
+    BOOST_TEST(!out.write_none({0, rows}, writes->stop.get_token()));
+    BOOST_TEST(writes->bytes > 0u);
+    BOOST_TEST(writes->bytes <= std::uint64_t{1} << 20);
+  }
+  BOOST_TEST(!std::filesystem::exists(file));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
