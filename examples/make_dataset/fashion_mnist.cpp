@@ -3,12 +3,14 @@
 #include <penstock/io/writer.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <numeric>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "idx_file.hpp"
@@ -36,15 +38,23 @@ void copy_dataset(const std::filesystem::path& idx, penstock::io::writer& out, c
   }
 }
 
+// In the order in which they are read, each with its dataset.
+constexpr std::array parts{
+    std::pair{"train-images-idx3-ubyte.gz", "/train/images"}, std::pair{"train-labels-idx1-ubyte.gz", "/train/labels"},
+    std::pair{"t10k-images-idx3-ubyte.gz", "/test/images"}, std::pair{"t10k-labels-idx1-ubyte.gz", "/test/labels"}};
+
 }  // namespace
+
+input_files fashion_mnist_files(const std::filesystem::path& source) {
+  input_files files;
+  for (const auto& [name, dataset] : parts) files.add(source / name);
+  return files;
+}
 
 bool write_fashion_mnist(const std::filesystem::path& source, const std::filesystem::path& target,
                          const std::stop_token& stop) {
   penstock::io::writer out(target);
-  copy_dataset(source / "train-images-idx3-ubyte.gz", out, "/train/images", stop);
-  copy_dataset(source / "train-labels-idx1-ubyte.gz", out, "/train/labels", stop);
-  copy_dataset(source / "t10k-images-idx3-ubyte.gz", out, "/test/images", stop);
-  copy_dataset(source / "t10k-labels-idx1-ubyte.gz", out, "/test/labels", stop);
+  for (const auto& [name, dataset] : parts) copy_dataset(source / name, out, dataset, stop);
   if (stop.stop_requested()) return false;
   out.commit();
   return true;

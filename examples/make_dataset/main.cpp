@@ -89,6 +89,7 @@ CLI::App* add_rows(CLI::App& app, options& o) {
 }
 
 bool write_fashion_mnist(const options& o, const std::stop_token& stop) {
+  examples::check_output("OUT.h5", o.target, examples::fashion_mnist_files(o.source));
   return examples::write_fashion_mnist(o.source, o.target, stop);
 }
 

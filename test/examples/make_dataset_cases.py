@@ -39,6 +39,28 @@ class make_dataset(program_case):
             self.assert_one_line(done, "train-images-idx3-ubyte.gz", "header")
         self.assertEqual([each.name for each in self.folder.iterdir()], ["source"])
 
+    def test_files_that_are_read_are_not_replaced(self):
+        source, out = self.folder / "source", self.folder / "out.h5"
+        source.mkdir()
+        for part, rows in ("train", 3), ("t10k", 2):
+            for kind, extents in ("images-idx3", (rows, 28, 28)), ("labels-idx1", (rows,)):
+                header = bytes([0, 0, 8, len(extents)]) + b"".join(n.to_bytes(4, "big") for n in extents)
+                values = bytes(n % 10 for n in range(int(numpy.prod(extents))))
+                (source / f"{part}-{kind}-ubyte.gz").write_bytes(gzip.compress(header + values))
+        before = {file: file.read_bytes() for file in source.iterdir()}
+        self.assertEqual(len(before), 4)
+        make = ("penstock-make-dataset", "fashion-mnist", "--source", source)
+        for file in before:
+            out.hardlink_to(file)  # the same file by another name
+            for name in file, out:
+                self.assert_one_line(self.run_program(*make, name, expect=2), name.name, "the data are read from it")
+                self.assertTrue(out.samefile(file))
+            out.unlink()
+        self.assertEqual({file: file.read_bytes() for file in source.iterdir()}, before)
+        self.run_program(*make, out)
+        with h5py.File(out) as file:
+            self.assertEqual((file["train/images"].shape, list(file["test/labels"])), ((3, 28, 28), [0, 1]))
+
     def test_rows_are_stored_as_asked(self):
         path = self.make_rows("--type", "uint8", "--chunk-rows", 100, "--filter", "gzip:3", "--shuffle", rows=1234, columns=5)
         with h5py.File(path) as file:
