@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <penstock/bytes.hpp>
 #include <penstock/error.hpp>
@@ -53,20 +54,28 @@ void refuse_odd_values(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands({})) refuse_odd_values(*command);
 }
 
+/// Makes a file beside `file` that is gone when the program is, whatever ends it: it has no name. 0, or why not.
+/// Where the file system has none such, the file has the name of one that a writer begins, which whoever writes `file`
+/// next removes if a signal or a kill came between the two calls.
+int make_probe(const std::string& file, const std::filesystem::path& folder) {
+  const auto done = [](int descriptor) { return ::close(descriptor), 0; };
+  const std::string name = fmt::format("{}.partial-{}", file, ::getpid());
+  struct stat there {};
+  if (::lstat(name.c_str(), &there) != 0 && errno == ENAMETOOLONG) return ENAMETOOLONG;
+  const int nameless = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  if (nameless >= 0) return done(nameless);
+  if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) return errno;
+  const int named = ::open(name.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+  if (named < 0) return errno == EEXIST ? 0 : errno;
+  ::unlink(name.c_str());
+  return done(named);
+}
+
 /// A folder that cannot be written is found by writing: permissions do not tell of file systems that are read only.
 void check_folder(const char* option, const std::string& file, const std::filesystem::path& folder) {
   std::error_code none;
   if (std::filesystem::exists(file, none) && !std::filesystem::is_regular_file(file, none)) return;
-  const std::string probe = fmt::format("{}.partial-{}", file, ::getpid());
-  // A signal that ends the program waits until the probe is gone.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int descriptor = ::open(probe.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-  const int code = descriptor < 0 ? errno : 0;
-  if (descriptor >= 0) ::close(descriptor), ::unlink(probe.c_str());
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (code != 0 && code != EEXIST)
+  if (const int code = make_probe(file, folder); code != 0)
     throw std::runtime_error(fmt::format("{} {}: files cannot be made in {} ({}); name another folder", option, file,
                                          folder.string(), std::strerror(code)));
 }

@@ -1,11 +1,12 @@
 """Files of results that are files of the data, too, by whatever way these lead there: every program refuses them, and they stay."""
 
+import ctypes
 import os
 
 import h5py
 import numpy
 
-from program_case import program_case
+from program_case import program_case, programs
 
 ROWS, COLUMNS = 200, 8
 
@@ -104,6 +105,37 @@ class outputs(program_case):
         self.check(lambda data: [("", ["penstock-inspect", data, "/x", "--json"])])
         done = self.run_program("penstock-inspect", self.path("above.h5"), "--json", self.path("src.h5"), expect=2)
         self.assert_one_line(done, "src.h5", "the data are read from it")
+
+    def test_results_of_torch(self):
+        if not (programs / "penstock-libtorch").exists():
+            self.skipTest("penstock-libtorch was not built")
+        rows = ("--x", "/x", "--y", "/label", "--epochs", 1, *self.host)
+        self.check(lambda data: [("", ["penstock-libtorch", data, *rows, "--json"])])
+
+    def test_a_folder_is_tried_without_a_file_that_could_stay(self):
+        """A signal ends a program before its work begins: a file made to try the folder would be left then."""
+        data, results = self.path("rows.h5"), self.path("results")
+        results.mkdir()
+        try:
+            os.close(os.open(results, os.O_TMPFILE | os.O_WRONLY))
+        except OSError as error:
+            self.skipTest(f"this file system has no files without a name: {error}")
+        libc, of_files = ctypes.CDLL(None, use_errno=True), 0x100 | 0x200 | 0x40 | 0x80  # IN_CREATE, _DELETE, _MOVED_*
+        watch = libc.inotify_init1(os.O_NONBLOCK)
+        self.assertGreaterEqual(libc.inotify_add_watch(watch, os.fsencode(results), of_files), 0)
+        self.addCleanup(os.close, watch)
+        train = ["penstock-train", data, *self.host, "--plan", "--checkpoint"]
+        self.run_program(*train, results / "c.h5")
+        self.assertRaises(BlockingIOError, os.read, watch, 1 << 16)
+        (results / "c").touch()
+        self.assertGreater(len(os.read(watch, 1 << 16)), 0)  # so would it have been seen
+        # What cannot be made there is refused all the same: a name that leaves no room for ".partial-N".
+        done = self.run_program(*train, results / ("c" * 250), expect=1)
+        self.assert_one_line(done, "files cannot be made", "File name too long")
+        if os.geteuid() != 0:
+            results.chmod(0o500)
+            self.assert_one_line(self.run_program(*train, results / "d.h5", expect=1), "files cannot be made", "Permission")
+            results.chmod(0o700)
 
     def test_other_files_are_replaced(self):
         data, other = self.virtual("virtual.h5", "src.h5"), self.path("other.h5")
