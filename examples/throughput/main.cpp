@@ -283,6 +283,17 @@ void say_where_storage_is_unknown(const examples::results& all, const options& o
   fmt::print("{} is too small to tell what its storage gives: n/a stands for a share of that\n", which);
 }
 
+/// After an error, which is what counts: it is told last.
+void write_what_there_is(const examples::results& all, const options& o) {
+  if (all.figures.empty() || (o.json.empty() && o.csv.empty() && o.plot.empty())) return;
+  try {
+    write(all, o);
+    fmt::print("an error ends this; the {} figures before it are written\n", all.figures.size());
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "penstock-throughput: {}\n", e.what());
+  }
+}
+
 void measure_all(const options& o) {
   const auto batch_sizes = examples::parse_batch_sizes(o.batch_rows);
   const auto tasks = checked_tasks(o, batch_sizes);
@@ -302,9 +313,14 @@ void measure_all(const options& o) {
   });
   examples::print_head();
   examples::limits_by_files limits;
-  for_each([&](const task& what, std::size_t batch_rows, const auto& price) {
-    measure(what, batch_rows, price, o, limits, all);
-  });
+  try {
+    for_each([&](const task& what, std::size_t batch_rows, const auto& price) {
+      measure(what, batch_rows, price, o, limits, all);
+    });
+  } catch (...) {
+    write_what_there_is(all, o);
+    throw;
+  }
   say_where_storage_is_unknown(all, o);
   write(all, o);
 }

@@ -11,6 +11,7 @@ import xml.etree.ElementTree
 import h5py
 import numpy
 
+from damaged_file import damage_chunks
 from program_case import program_case, programs
 
 
@@ -446,6 +447,29 @@ class throughput(program_case):
         arguments += ["--json", "/dev/full", "--csv", full]
         done = self.run_program("penstock-throughput", self.make_rows(rows=100), *arguments, expect=1)
         self.assert_one_line(done, "/dev/full", "full.csv")
+
+    def test_an_error_in_a_later_figure_leaves_those_before(self):
+        path, saved, table = self.make_rows(rows=2000), self.folder / "r.json", self.folder / "r.csv"
+        with h5py.File(path, "a") as file:
+            file.create_dataset("bad", data=file["x"][:], chunks=(500, 64), fletcher32=True)
+        damage_chunks(path, "bad", [2])
+        arguments = ["--dataset", "/x", "--dataset", "/bad", "--epochs", 1, "--repeat", 1, "--batch-rows", "64,128"]
+        done = self.run_program("penstock-throughput", path, *arguments, "--json", saved, "--csv", table, expect=1)
+        self.assert_one_line(done, "/bad", "1000")
+        runs = json.loads(saved.read_text())["runs"]
+        self.assertEqual([(run["dataset"], run["batch_rows"]) for run in runs], [("/x", 64), ("/x", 128)])
+        self.assertEqual(len(table.read_text().splitlines()), 3)
+        self.assertIn("the 2 figures before it are written", done.stdout)
+        # The error is told, too, where these cannot be written.
+        done = self.run_program("penstock-throughput", path, *arguments, "--json", "/dev/full", expect=1)
+        self.assertIn("/dev/full", done.stderr.splitlines()[0])
+        self.assertIn("/bad", done.stderr.splitlines()[1])
+        self.assertNotIn("are written", done.stdout)
+        # Before the first figure there is nothing to write.
+        self.forget(saved)
+        arguments = ["--dataset", "/bad", "--epochs", 1, "--repeat", 1, "--json", saved]
+        self.assert_one_line(self.run_program("penstock-throughput", path, *arguments, expect=1), "/bad")
+        self.assertFalse(saved.exists())
 
     def require_gnuplot(self):
         if not any(os.access(f"{folder}/gnuplot", os.X_OK) for folder in os.environ["PATH"].split(":")):
