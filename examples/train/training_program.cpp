@@ -6,8 +6,10 @@
 #include "plot.hpp"
 #include "rounding.hpp"
 
+#include <penstock/gpu/error.hpp>
 #include <penstock/io/row_reader.hpp>
 #include <penstock/pipeline/error.hpp>
+#include <penstock/train/error.hpp>
 #include <penstock/train/optimizer.hpp>
 #include <penstock/train/schedule.hpp>
 
@@ -15,6 +17,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <sstream>
 #include <utility>
 
@@ -29,6 +32,35 @@ std::string place_of(const train::position& at, const train::trainer_options& ho
   const std::uint64_t begun = at.begun.batches;
   return fmt::format("epoch {}, batch {}{}", at.epoch + 1, at.next_batch + begun,
                      begun == 0 ? "" : fmt::format(" ({} of the {} batches of a step)", begun, how.accumulate));
+}
+
+bool is_of_device(const std::exception_ptr& cause) {
+  if (!cause) return false;
+  try {
+    std::rethrow_exception(cause);
+  } catch (const penstock::gpu::error&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+/// Whether an error left weights and moments as the last whole step made them, and these are worth a checkpoint: one of
+/// rows that cannot be read or used. After a loss or gradients that are not finite (though inputs were) they may be
+/// those of a run that diverges, which should not take the place of older ones; of a device that failed nothing is
+/// known; and after results that could not be written, a log would lack a line where a run goes on.
+bool leaves_model_whole(const penstock::error& error, train::trainer& trainer) {
+  const auto* const of_pass = dynamic_cast<const penstock::pipeline::error*>(&error);
+  if (of_pass == nullptr && dynamic_cast<const train::error*>(&error) == nullptr) return false;
+  if (of_pass != nullptr && is_of_device(of_pass->cause())) return false;
+  try {
+    constexpr auto none = train::progress::no_row;
+    const train::progress now = trainer.stage().progress();
+    const std::uint64_t bad_input = now.bad_input == none ? none : now.bad_input & ~train::progress::of_second_input;
+    return now.bad_gradient == none && (now.bad_loss == none || bad_input <= now.bad_loss);  // which follows from it
+  } catch (const penstock::error&) {
+    return false;
+  }
 }
 
 /// Bytes of a row as the files store it.
@@ -58,6 +90,9 @@ void training_program::run(std::stop_token stop) {
     while (!stop.stop_requested() && !is_done()) one_epoch(stop);
   } catch (const penstock::pipeline::stopped&) {
     // Within a pass without gradients: there is nothing to lose.
+  } catch (const penstock::error& e) {
+    keep_after(e);
+    throw;
   }
   if (!stop.stop_requested()) return;
   if (prepared_) return save("stopped");
@@ -169,6 +204,7 @@ log_position training_program::place_in_log(bool evaluated) const {
 
 void training_program::one_epoch(std::stop_token stop) {
   kept_ = false;
+  begun_at_ = {trainer_.position().epoch, trainer_.position().next_batch};
   const std::uint64_t first_batch = trainer_.position().next_batch + trainer_.position().begun.batches;
   line_.begin_epoch(first_batch);
   epoch_result result;
@@ -211,6 +247,23 @@ void training_program::save(const char* why) {
   if (why != nullptr)
     fmt::print("{}\n", options_.checkpoint.empty() ? "; without --checkpoint, nothing is kept"
                                                    : "; go on with --checkpoint " + options_.checkpoint + " --resume");
+}
+
+/// Throws where there was something to keep, and that went well: the error, and what is kept.
+void training_program::keep_after(const penstock::error& error) {
+  const train::position& at = trainer_.position();
+  if (!prepared_ || options_.checkpoint.empty() || kept_ || std::pair(at.epoch, at.next_batch) == begun_at_ ||
+      !leaves_model_whole(error, trainer_))
+    return;
+  try {
+    trainer_.save(options_.checkpoint);
+  } catch (const std::exception&) {  // the first error says more
+    return;
+  }
+  kept_ = true;
+  throw penstock::error(
+      fmt::format("{}; what was trained before, up to {}, is kept: go on with --checkpoint {} --resume", error.what(),
+                  place_of(at, trainer_.options()), options_.checkpoint));
 }
 
 void training_program::show_best() {

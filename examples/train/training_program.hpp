@@ -4,11 +4,15 @@
 #include "session.hpp"
 #include "training_log.hpp"
 
+#include <penstock/error.hpp>
+
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace examples {
@@ -19,7 +23,8 @@ class training_program {
   training_program(const train_options& o, const training_data& data, planned_session session);
 
   /// Trains to the last epoch, until nothing becomes better, or until a stop is asked for. A checkpoint is kept on the
-  /// way and at the end.
+  /// way and at the end; also where an error ends it that leaves the model as its last whole step made it, as damaged
+  /// rows do: what is thrown says so then.
   void run(std::stop_token stop);
   /// Shows and writes what came of it.
   void report();
@@ -42,6 +47,7 @@ class training_program {
   double last_rate() const;
   log_position place_in_log(bool evaluated) const;
   void save(const char* why);
+  void keep_after(const penstock::error& error);
   void show_confusion();
   void show_best();
 
@@ -57,8 +63,9 @@ class training_program {
   std::optional<training_log> log_;
   nlohmann::json epochs_ = nlohmann::json::array();
   std::optional<penstock::train::metrics> last_test_;
-  bool prepared_ = false;  ///< the trainer stands where a checkpoint may be taken
-  bool kept_ = false;      ///< the checkpoint holds all that the trainer has come to
+  bool prepared_ = false;                             ///< the trainer stands where a checkpoint may be taken
+  bool kept_ = false;                                 ///< the checkpoint holds all that the trainer has come to
+  std::pair<std::uint64_t, std::uint64_t> begun_at_;  ///< epoch and batch: what was done before is kept, or nothing was
 };
 
 }  // namespace examples

@@ -9,6 +9,7 @@ import subprocess
 import h5py
 import numpy
 
+from damaged_file import damage_chunks
 from program_case import program_case
 from train_logs_cases import timeless
 
@@ -191,6 +192,83 @@ class train_resume(program_case):
         self.train("--epochs", 2, "--checkpoint", whole)
         self.assertEqual(self.state_of(first)[0], self.state_of(whole)[0])
         self.assertIn("no epoch is asked for, and nothing is trained\n", self.train("--epochs", 0).stdout)
+
+    def test_an_error_within_an_epoch_keeps_the_steps_before_it(self):
+        path, state, whole = (self.folder / name for name in ("data.h5", "c.h5", "whole.h5"))
+        random = numpy.random.default_rng(5)
+        x, label = random.normal(size=(40000, 12)).astype("f4"), random.integers(0, 3, 40000)
+        x[numpy.arange(40000), label] += 2
+        with h5py.File(path, "w") as file:
+            file.create_dataset("x", data=x, chunks=(40, 12), fletcher32=True)
+            file["label"] = label
+        # Few rows are drawn from: those that cannot be read come within the epoch.
+        how = ("--no-normalise", "--run-rows", 20, "--pool-rows", 100, "--epochs", 2)
+        self.train(*how, "--checkpoint", whole)
+
+        def spoil():
+            damage_chunks(path, "x", [500])
+
+        def mask():
+            with h5py.File(path, "a") as file:
+                file["x"][20010] = numpy.nan if numpy.isfinite(file["x"][20010]).all() else x[20010]
+
+        for change, words in (spoil, ("data.h5:/x", "damaged")), (mask, ("data.h5:/x row 20010", "not finite")):
+            change()
+            done = self.train(*how, "--checkpoint", state, expect=1)
+            self.assert_one_line(done, *words, "what was trained before, up to epoch 1, batch", f"is kept: go on with --checkpoint {state} --resume")  # fmt: skip
+            kept = self.state_of(state)[1]
+            self.assertEqual(kept["epoch"], 0)
+            self.assertIn(f"up to epoch 1, batch {kept['next_row'] // 50},", done.stderr)
+            self.assertGreater(kept["next_row"], 0)
+            # It ends there again: at the same row, or where the error of a read, which does not wait for the rows
+            # before it, comes a little later. With mended data it goes on.
+            before = state.read_bytes()
+            done = self.train(*how, "--checkpoint", state, "--resume", expect=1)
+            self.assert_one_line(done, *words)
+            self.assertEqual("is kept" in done.stderr, state.read_bytes() != before, done.stderr)
+            again = self.state_of(state)[1]
+            self.assertEqual(again["epoch"], 0)
+            self.assertGreaterEqual(again["next_row"], kept["next_row"])
+            if change == mask:
+                self.assertEqual(state.read_bytes(), before)
+            change()
+            self.train(*how, "--checkpoint", state, "--resume")
+            self.assertEqual(self.state_of(state)[0], self.state_of(whole)[0])
+            self.forget(state)
+        # Nor is a log to lack lines where a run goes on.
+        full = self.folder / "full.jsonl"
+        full.symlink_to("/dev/full")
+        done = self.train(*how, "--checkpoint", state, "--log", full, "--log-steps", 100, expect=1)
+        self.assert_one_line(done, "full.jsonl", "No space left")
+        self.assertFalse(state.exists())
+        spoil()
+        # Without a checkpoint, and before the first step, there is nothing to keep.
+        self.assertNotIn("kept", self.train(*how, expect=1).stderr)
+        damage_chunks(path, "x", [n for n in range(1000) if n != 500])
+        self.assertNotIn("kept", self.train(*how, "--checkpoint", state, expect=1).stderr)
+        self.assertFalse(state.exists())
+
+    def test_an_evaluation_that_fails_keeps_the_epoch_before_it(self):
+        path, state = self.make_data(), self.folder / "c.h5"
+        with h5py.File(path, "a") as file:
+            file["test_x"][7] = numpy.inf
+        tests = ("--test-x", "/test_x", "--test-y", "/test_label", "--epochs", 1)
+        done = self.train("--checkpoint", state, *tests, expect=1)
+        self.assert_one_line(done, "/test_x row 7", "up to epoch 2, batch 0, is kept")
+        with h5py.File(path, "a") as file:
+            file["test_x"][7] = 0
+        done = self.train("--checkpoint", state, *tests, "--resume")
+        self.assertIn("epoch 1/1", done.stdout)
+
+    def test_weights_of_a_run_that_diverges_take_the_place_of_none(self):
+        self.make_data()
+        state = self.folder / "c.h5"
+        self.train("--checkpoint", state, "--epochs", 1)
+        before = state.read_bytes()
+        done = self.train("--checkpoint", state, "--epochs", 5, "--resume", "--optimizer", "adamw", rate=1e30, expect=1)
+        self.assert_one_line(done, "the loss is not finite")
+        self.assertNotIn("is kept", done.stderr)
+        self.assertEqual(state.read_bytes(), before)
 
     def test_a_plan_refuses_what_the_run_would(self):
         self.make_data()
