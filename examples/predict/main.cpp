@@ -57,6 +57,15 @@ ps::train::predictor_options predictor_of(const examples::predict_options& o, co
   return options;
 }
 
+/// Labels are read before weights: another checkpoint may have taken the name in between, of a run that goes on, with
+/// the same labels, or of any.
+void check_labels(const std::string& checkpoint, const ps::train::class_labels& before) {
+  const auto now = ps::train::labels_of(checkpoint);
+  if (now.names != before.names || now.first != before.first || now.decision != before.decision)
+    throw std::runtime_error(
+        fmt::format("{}: a checkpoint with other classes took its place while it was read; start again", checkpoint));
+}
+
 /// Before anything is planned: the rows are as wide as those that the model was trained on.
 void check_width(const std::vector<ps::io::location>& x, const std::string& checkpoint,
                  const ps::train::predictor_options& options) {
@@ -162,6 +171,7 @@ void predict(const examples::predict_options& o, examples::stop_on_signal& signa
   const ps::gpu::stream stream(device);
   ps::train::predictor predictor(stream, options, memory);
   const std::string checksum = predictor.load(o.checkpoint);
+  check_labels(o.checkpoint, labels);
   auto rows = std::move(opened).build(plan, memory);
   const std::string origin = origin_of(checksum, options, x, rows);
   signals.begin();

@@ -5,6 +5,7 @@ import os
 import pathlib
 import platform
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -259,6 +260,45 @@ class predict(program_case):
         self.assertIn(b"nothing is written", text_of(errors))
         self.assertEqual(running.wait(timeout=100), 128 + signal.SIGINT)
         self.assertEqual(list(self.folder.glob("out.h5*")), [])
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "the system's calls have other numbers on this processor")
+    def test_a_checkpoint_that_takes_the_place_of_another_is_the_one_that_is_named(self):
+        path, out, place, write = self.make_rows(rows=500), self.folder / "out.h5", self.folder / "place.h5", 1
+        with h5py.File(path, "a") as file:
+            for name in "ab":
+                file[name] = numpy.array([f"{name}{n}" for n in file["label"][:]], "S2")
+        saved = {}
+        for name, y, epochs in ("first", "/a", 1), ("later", "/a", 2), ("other", "/b", 1):
+            saved[name] = self.folder / f"{name}.h5"
+            self.run_program(
+                "penstock-train", path, "--x", "/x", "--y", y, "--hidden", 8, "--epochs", epochs, "--device", "host",
+                "--checkpoint", saved[name]
+            )  # fmt: skip
+        for name, code in ("later", 0), ("other", 1):
+            shutil.copy(saved["first"], place)
+            shutil.copy(saved[name], self.folder / "next.h5")
+            shown, shown_end = full_pipe()  # it waits for it with its plan, when it has read labels, and no weights
+            command = [programs / "penstock-predict", place, path, "-o", out, "--device", "host"]
+            running = subprocess.Popen(command, stdout=shown_end, stderr=subprocess.PIPE, text=True)
+            self.addCleanup(running.communicate)
+            self.addCleanup(running.kill)
+            os.close(shown_end)
+            while not is_in(running, write, 1):
+                self.assertIsNone(running.poll())
+            (self.folder / "next.h5").replace(place)
+            while os.read(shown, 1 << 20):
+                pass
+            os.close(shown)
+            errors = running.communicate(timeout=100)[1]
+            self.assertEqual(running.returncode, code, errors)
+            if code == 0:
+                with h5py.File(place) as model, h5py.File(out) as written:
+                    origin = json.loads(written.attrs["penstock_predictions"])
+                    self.assertEqual(origin["checkpoint_checksum"], model.attrs["penstock_checksum"])
+                before = out.read_bytes()
+        self.assertEqual(errors.count("\n"), 1, errors)
+        self.assertIn("place.h5: a checkpoint with other classes took its place", errors)
+        self.assertEqual(out.read_bytes(), before)
 
     def test_a_signal_is_answered_while_rows_without_predictions_are_written(self):
         path, out, rows, classes = self.folder / "rows.h5", self.folder / "out.h5", 60_000, 1000
