@@ -14,6 +14,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <fstream>
 #include <functional>
 #include <string>
@@ -85,9 +88,49 @@ struct begun_file {
   }
 };
 
+/// So many files more may be open than are now.
+class few_more_files {
+ public:
+  explicit few_more_files(unsigned more) {
+    const int free = ::dup(STDERR_FILENO);
+    ::close(free);
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit now = before_;
+    now.rlim_cur = static_cast<rlim_t>(free) + more;
+    BOOST_TEST_REQUIRE(::setrlimit(RLIMIT_NOFILE, &now) == 0);
+  }
+  ~few_more_files() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  few_more_files(const few_more_files&) = delete;
+  few_more_files& operator=(const few_more_files&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(begun_step_files)
+
+BOOST_AUTO_TEST_CASE(one_of_more_arrays_than_files_may_be_open_is_taken_and_predicts) {
+  const training_file data(split::rows);
+  auto options = begun_options();
+  options.stage.model.hidden.assign(12, 24);
+  const auto file = data.path("deep.h5");
+  save_after(8, data, options, gpu::device::host(), 0, file);
+  whole_run straight(data, options, gpu::device::host()), resumed(data, options, gpu::device::host());
+  straight.epoch();
+  const auto model = train::options_of(file);
+  const auto memory = std::make_shared<gpu::memory>(gpu::device::host(), train::plan(gpu::device::host(), model));
+  train::predictor predictor(gpu::stream_ref{}, model, memory);
+  {
+    const few_more_files limit(12);  // of 26 arrays of the model, 52 of moments, and 26 of gradients
+    BOOST_TEST(resumed.trainer.resume(file) == "");
+    BOOST_CHECK_NO_THROW(predictor.load(file));
+  }
+  BOOST_TEST(resumed.trainer.position().begun.batches == 2u);
+  BOOST_TEST(resumed.epoch().complete);
+  BOOST_TEST((resumed.state() == straight.state()));
+}
 
 BOOST_FIXTURE_TEST_CASE(gradients_are_plain_datasets_that_checkpoints_between_steps_lack, begun_file) {
   for (const char* path : {"/gradients/layer0/weight", "/gradients/layer0/bias", "/gradients/layer1/weight"})

@@ -127,20 +127,24 @@ json write_items(io::writer& to, learner& from, bool with_gradients) {
 input_statistics read_items(const std::filesystem::path& file, const json& there, const std::vector<state_item>& items,
                             std::size_t inputs, const item_writer& write) {
   const json& sums = there.at("checksums");
-  std::vector<io::row_reader> readers;
-  for (const state_item& item : items) readers.push_back(open_item(file, item.path, item.element, item.shape));
+  // One at a time: each holds a file open, and a model may have more arrays than a process may have descriptors.
+  const auto read_item = [&](const state_item& item, const auto& take) {
+    const io::row_reader from = open_item(file, item.path, item.element, item.shape);
+    checksum sum;
+    read_pieces(from, item, [&](std::size_t offset, const std::vector<std::byte>& piece) {
+      sum.add(piece);
+      take(offset, piece);
+    });
+    check_sum(file, item.path, to_text(sum), sums.at(item.path));
+  };
+  for (const state_item& item : items) read_item(item, [](std::size_t, const std::vector<std::byte>&) {});
   input_statistics statistics;
   if (inputs != 0)  // a model of the user's takes its inputs as they are
     statistics = {read_doubles(file, "/normalisation/mean", inputs, sums),
                   read_doubles(file, "/normalisation/deviation", inputs, sums)};
-  for (std::size_t n = 0; n < readers.size(); ++n) {
-    checksum sum;
-    read_pieces(readers[n], items[n], [&](std::size_t, const std::vector<std::byte>& piece) { sum.add(piece); });
-    check_sum(file, items[n].path, to_text(sum), sums.at(items[n].path));
-  }
-  for (std::size_t n = 0; n < readers.size(); ++n)
-    read_pieces(readers[n], items[n], [&](std::size_t offset, const std::vector<std::byte>& piece) {
-      write(items[n], offset, piece.data(), piece.size());
+  for (const state_item& item : items)
+    read_item(item, [&](std::size_t offset, const std::vector<std::byte>& piece) {
+      write(item, offset, piece.data(), piece.size());
     });
   return statistics;
 }

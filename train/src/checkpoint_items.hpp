@@ -36,8 +36,10 @@ void read_array(const std::filesystem::path& file, const std::string& path, type
 /// inputs. Gives the checksum of each array by its path.
 nlohmann::json write_items(io::writer& to, learner& from, bool with_gradients);
 
-/// Gives the items to `write` piece by piece, and returns the statistics of `inputs` inputs. Everything is opened and
-/// compared, and its checksum in `there` is right, before anything is written: so it is read twice.
+/// Gives the items to `write` piece by piece, and returns the statistics of `inputs` inputs. Everything is compared,
+/// and its checksum in `there` is right, before anything is written: so it is opened and read twice, and the checksum
+/// of what was written is compared, too. A file that another takes the place of meanwhile is noticed then, and is to be
+/// read again: see read_whole().
 input_statistics read_items(const std::filesystem::path& file, const nlohmann::json& there,
                             const std::vector<state_item>& items, std::size_t inputs, const item_writer& write);
 

@@ -153,13 +153,13 @@ class trainer {
   void save(const std::filesystem::path& file, fault_seam faults = {});
   /// Goes on from a checkpoint as if it had never stopped. Throws io::error, and train::error that names both sides
   /// where the checkpoint is of another model, optimizer, seed or step size, or is damaged (it carries checksums);
-  /// nothing is changed then. Gives why it will not have the bits of the run that was not stopped, in a sentence:
-  /// another device or another version of its library, with other algorithms, or a workspace that is too small for
-  /// them; another precision, learning rate (with its schedule), betas, epsilon, weight decay, clipping, or other
-  /// batches of a step; within an epoch, another options().stage.top_k, so that the epoch's count mixes two; a step
-  /// that has begun and is made anew, since its batches or its precision were others, or the model, yours, shows no
-  /// gradients; or epochs that were judged by another quantity than options().stop.watched, which are forgotten. Empty:
-  /// it will.
+  /// nothing is changed then, unless another file took its place while it was read. Gives why it will not have the bits
+  /// of the run that was not stopped, in a sentence: another device or another version of its library, with other
+  /// algorithms, or a workspace that is too small for them; another precision, learning rate (with its schedule),
+  /// betas, epsilon, weight decay, clipping, or other batches of a step; within an epoch, another
+  /// options().stage.top_k, so that the epoch's count mixes two; a step that has begun and is made anew, since its
+  /// batches or its precision were others, or the model, yours, shows no gradients; or epochs that were judged by
+  /// another quantity than options().stop.watched, which are forgotten. Empty: it will.
   std::string resume(const std::filesystem::path& file);
 
   const trainer_options& options() const noexcept { return options_; }
