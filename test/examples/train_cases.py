@@ -118,10 +118,13 @@ class train(program_case):
         self.assertIn(f"batches of {largest + 1} rows do not fit", plan(largest + 1, "8MiB").stdout)
         smallest = re.search(r"smallest budget that would do: device ([0-9]+KiB)", plan(512, "9KiB", expect=1).stderr)
         tight = plan(512, smallest.group(1)).stdout
-        words = "of every 2 layers one output is kept", "moments wait", "activations wait", "512 batches of 1 rows"
-        places = [tight.find(word) for word in words]
-        self.assertNotIn(-1, places, tight)
-        self.assertEqual(places, sorted(places))
+        def check_order(shown, *words):
+            places = [shown.find(word) for word in words]
+            self.assertNotIn(-1, places, shown)
+            self.assertEqual(places, sorted(places))
+        check_order(tight, "moments wait", "activations wait", "512 batches of 1 rows")
+        check_order(plan(512, "1900KiB", "--device", "host").stdout, "4 batches of 128 rows", "of every 2 layers one output is kept",
+                    "moments wait", "activations wait")  # fmt: skip
         self.assertIn("with these levers: 1 rows", tight)
         # A floor of one row: smaller batches come before any other lever.
         self.assertNotIn("one output", plan(512, "2400KiB", "--floor-rows", 1).stdout)

@@ -17,8 +17,8 @@ namespace {
 
 const gpu::device host = gpu::device::host();
 
-// Six layers of 256 x 256 and their biases.
-constexpr std::size_t parameter_bytes = 6 * (256 * 256 + 256) * 4;
+// A layer of 256 x 256 and its biases.
+constexpr std::size_t layer_bytes = (256 * 256 + 256) * 4;
 constexpr std::size_t output_bytes = 256 * 4;  // of a row
 
 train::stage_options six_layers(train::optimizer_options optimizer = train::adamw{}) {
@@ -28,11 +28,18 @@ train::stage_options six_layers(train::optimizer_options optimizer = train::adam
           .threads = 1};
 }
 
+train::stage_options eight_layers(train::optimizer_options optimizer = train::adamw{}) {
+  train::stage_options options = six_layers(optimizer);
+  options.model.hidden.assign(7, 256);
+  return options;
+}
+
 /// Device bytes of so many rows, counted by hand: parameters, gradients and moments; inputs, so many outputs, the
 /// gradients of two; and what each column, each row and the step take.
-constexpr std::size_t counted(std::size_t rows, std::size_t arrays = 4, std::size_t outputs = 6) {
+constexpr std::size_t counted(std::size_t rows, std::size_t arrays = 4, std::size_t outputs = 6,
+                              std::size_t layers = 6) {
   const std::size_t columns = 256 * 4 + 256 * 4 + 3 * 256 * 8;
-  return arrays * parameter_bytes + rows * (1 + outputs + 2) * output_bytes + columns +
+  return arrays * layers * layer_bytes + rows * (1 + outputs + 2) * output_bytes + columns +
          align_up(rows * sizeof(train::row_score<float>), 512) + align_up(sizeof(train::step_state), 512);
 }
 
@@ -125,6 +132,25 @@ BOOST_AUTO_TEST_CASE(then_activations_leave_and_levers_that_free_nothing_are_pas
   BOOST_TEST(train::plan(host, step.stage).total(gpu::memory_kind::device) == counted(128, 2, 3));
 }
 
+BOOST_AUTO_TEST_CASE(activations_leave_without_being_computed_again_where_that_takes_less) {
+  // Of eight layers segments of two keep the outputs of five, four ends and the inside of one. Of ends that wait three
+  // are on the device, and the inside of one; of all outputs that wait, three.
+  const auto sgd = fitted(eight_layers(train::sgd{.momentum = 0}), counted(128, 2, 4, 8) - 1);
+  BOOST_TEST(used(sgd, {lever::micro_batch, lever::offload_activations}));
+  BOOST_TEST(sgd.stage.rows == 128u);
+  BOOST_TEST(sgd.stage.recompute_layers == 0u);
+  BOOST_TEST(train::plan(host, sgd.stage).total(gpu::memory_kind::device) == counted(128, 2, 3, 8));
+  // With moments; the ring is a quarter of them, in pieces of 128 parameters.
+  constexpr std::size_t ring = 4 * 32'896 * 8;
+  const auto adamw = fitted(eight_layers(), counted(128, 2, 4, 8) + ring - 1);
+  BOOST_TEST(used(adamw, {lever::micro_batch, lever::offload_optimizer, lever::offload_activations}));
+  BOOST_TEST(adamw.stage.rows == 128u);
+  BOOST_TEST(train::plan(host, adamw.stage).total(gpu::memory_kind::device) == counted(128, 2, 3, 8) + ring);
+  const auto below = fitted(eight_layers(), counted(64, 2, 4, 8) + ring - 1);
+  BOOST_TEST(used(below, {lever::offload_optimizer, lever::offload_activations, lever::below_floor}));
+  BOOST_TEST(below.stage.rows == 64u);
+}
+
 BOOST_AUTO_TEST_CASE(last_come_batches_below_the_floor) {
   train::stage_options asked = six_layers(train::sgd{.momentum = 0});
   asked.recompute_layers = 1;
@@ -180,7 +206,9 @@ BOOST_AUTO_TEST_CASE(what_is_tried_last_where_nothing_fits_takes_the_least_of_th
     BOOST_TEST(!train::fit_step(host, six_layers(), never, floor).has_value());
     BOOST_TEST(last.rows == 1u);
     BOOST_TEST(last.offload.optimizer);
-    BOOST_TEST(last.recompute_layers == 2u);
+    // Three outputs are on the device; with layers that are computed again it would be four.
+    BOOST_TEST(last.offload.activations);
+    BOOST_TEST(last.recompute_layers == 0u);
   }
 }
 

@@ -69,21 +69,40 @@ struct pulled_levers {
   std::vector<lever> used{};
 };
 
-/// In the order in which they are tried. What takes the least of the device comes last.
+/// In the order in which they are tried.
 std::vector<pulled_levers> sets_of_levers(gpu::device d, const stage_options& asked, std::size_t rows) {
   std::vector<pulled_levers> sets;
   const auto with = [&](pulled_levers pulled, lever next) {
     if (pull(d, next, pulled.stage, rows)) pulled.used.push_back(next);
-    const bool known =
-        std::any_of(sets.begin(), sets.end(), [&](const pulled_levers& each) { return each.used == pulled.used; });
-    if (!known) sets.push_back(pulled);
     return pulled;
   };
-  const pulled_levers recomputed = with({.stage = asked}, lever::recompute);
+  const auto add = [&](const pulled_levers& pulled) {
+    const bool known =
+        std::any_of(sets.begin(), sets.end(), [&](const pulled_levers& each) { return each.used == pulled.used; });
+    if (sets.empty() || !(known || pulled.used.empty())) sets.push_back(pulled);
+  };
+  const pulled_levers as_asked{.stage = asked}, recomputed = with(as_asked, lever::recompute);
   const pulled_levers moments = with(recomputed, lever::offload_optimizer);
-  with(recomputed, lever::offload_activations);  // the moments may find no room in pinned memory
-  with(moments, lever::offload_activations);
+  add(recomputed);
+  add(moments);
+  add(with(recomputed, lever::offload_activations));  // the moments may find no room in pinned memory
+  add(with(moments, lever::offload_activations));
+  // Of activations that wait three are on the device: a segment that is computed again may have more.
+  add(with(as_asked, lever::offload_activations));
+  add(with(with(as_asked, lever::offload_optimizer), lever::offload_activations));
   return sets;
+}
+
+/// What takes the least of the device, with one row, comes last.
+void sort_by_bytes(gpu::device d, std::vector<pulled_levers>& sets) {
+  std::vector<std::pair<std::size_t, pulled_levers>> sorted;
+  for (pulled_levers& each : sets) {
+    stage_options one_row = each.stage;
+    one_row.rows = 1;
+    sorted.emplace_back(device_bytes(d, one_row), std::move(each));
+  }
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (std::size_t n = 0; n < sets.size(); ++n) sets[n] = std::move(sorted[n].second);
 }
 
 std::string reason(lever which, const stage_options& chosen, std::size_t asked_rows, std::size_t floor) {
@@ -175,10 +194,11 @@ std::optional<fitted_step> fit_step(gpu::device d, const stage_options& asked, c
   };
 
   if (const std::size_t rows = largest_that_fits(asked, fits, above)) return settle({.stage = asked}, rows);
-  const std::vector<pulled_levers> sets = sets_of_levers(d, asked, above.front());
+  std::vector<pulled_levers> sets = sets_of_levers(d, asked, above.front());
   for (const pulled_levers& each : sets)
     if (const std::size_t rows = largest_that_fits(each.stage, fits, above)) return settle(each, rows);
   // What waits in pinned memory may leave too little of it for as many rows as would fit without.
+  sort_by_bytes(d, sets);
   const pulled_levers* best = nullptr;
   std::size_t most = 0;
   for (const pulled_levers& each : sets)

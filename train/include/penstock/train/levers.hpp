@@ -13,13 +13,14 @@
 namespace penstock::train {
 
 /// What makes a step fit a budget, in the order in which it is tried. Each comes on top of those before it, but for
-/// activations, which are first offloaded without the moments.
+/// activations, which are first offloaded without the moments; where that does not do, either way without recompute,
+/// which may need more of the device than an offload does.
 enum class lever : std::uint8_t {
   micro_batch,          ///< fewer rows at once, down to a floor, and more batches for one step
   recompute,            ///< activation checkpointing, with the segments that take the least
   offload_optimizer,    ///< see offload_options
   offload_activations,  ///< see offload_options
-  below_floor           ///< even fewer rows, with what of the offloads leaves the most
+  below_floor           ///< even fewer rows, with those of the others that leave the most
 };
 std::string_view name_of(lever) noexcept;
 
