@@ -4,6 +4,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <cmath>
+#include <limits>
 #include <memory>
 
 using namespace penstock;
@@ -45,6 +46,11 @@ struct pair_stage {
                       .targets = at("y"),
                       .rows = rows,
                       .valid_rows = rows - 2});
+  }
+  /// Both sides.
+  void observe(std::size_t rows) {
+    stage.observe(at("x"), rows, rows);
+    stage.observe(at("x2"), rows, rows, train::progress::of_second_input);
   }
   std::vector<T> gradients() {
     std::vector<T> values(count);
@@ -107,6 +113,23 @@ BOOST_AUTO_TEST_CASE(cuda_agrees_with_the_host, test::on_gpu()) {
       margin.accumulate(65);
       BOOST_TEST(distance(margin_host.gradients(), margin.gradients()) < 1e-12);
     }
+}
+
+BOOST_AUTO_TEST_CASE(cuda_notes_the_input_of_the_first_row_at_fault_of_either_side, test::on_gpu()) {
+  constexpr std::uint64_t second = train::progress::of_second_input;
+  const auto noted = [](std::size_t of_first, std::size_t of_second, bool observed) {
+    pairs<float> data(65, 5);
+    data.first.x[of_first * 5 + 4] = data.first.x[60 * 5] = std::numeric_limits<float>::quiet_NaN();
+    data.second.x[of_second * 5 + 1] = data.second.x[50 * 5] = std::numeric_limits<float>::infinity();
+    pair_stage<float> s(test::first_gpu(), options_for({.join = join::difference, .embedding = 4}, 65), data);
+    observed ? s.observe(65) : s.accumulate(65);
+    return s.stage.progress().bad_input;
+  };
+  for (const bool observed : {false, true}) {
+    BOOST_TEST(noted(30, 20, observed) == 20 + second);
+    BOOST_TEST(noted(20, 30, observed) == 20u);
+    BOOST_TEST(noted(30, 30, observed) == 30u);
+  }
 }
 
 /// 1,200 rows of both sides are more than one kernel sums the columns of, where 600 of one side are not.

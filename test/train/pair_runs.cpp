@@ -173,6 +173,38 @@ BOOST_AUTO_TEST_CASE(a_bad_value_of_the_second_input_is_named_by_its_dataset) {
   BOOST_CHECK_EXCEPTION(other.trainer.train_epoch(other.planned.training), train::error, names_it);
 }
 
+BOOST_AUTO_TEST_CASE(of_two_inputs_at_fault_the_first_is_named_and_the_run_goes_on_from_its_step) {
+  const pair_file good;
+  train::trainer_options options = pair_file::options();
+  options.check_every = 1000;                                // the device is looked at once, after both
+  options.stage.model.activation = train::activation::tanh;  // of an infinite value 1: the loss tells nothing
+  pair_run straight(good, options), run(good, options);
+  straight.trainer.train_epoch(straight.planned.training);
+
+  pair_file data = good;
+  const auto& order = run.planned.training.row_order();
+  const std::uint64_t of_b = order.row(0, 170), of_a = order.row(0, 420);  // batches 3 and 8
+  data.b.x[of_b * pair_file::columns] = std::numeric_limits<float>::infinity();
+  data.a.x[of_a * pair_file::columns] = std::numeric_limits<float>::infinity();
+  data.write();
+  const auto names_it = [&](const train::error& e) {
+    return e.where().rows == std::vector<std::uint64_t>{of_b} &&
+           std::string(e.what()).find("pairs.h5:/b row " + std::to_string(of_b) + ":") != std::string::npos;
+  };
+  pair_run spoilt(data, options);
+  BOOST_CHECK_EXCEPTION(spoilt.trainer.normalise_from(spoilt.planned.training), train::error, names_it);
+  BOOST_CHECK_EXCEPTION(run.trainer.train_epoch(spoilt.planned.training), train::error, names_it);
+  BOOST_TEST(run.trainer.position().next_batch == 3u);
+  BOOST_TEST(run.trainer.position().training.rows == 150u);
+  run.trainer.save(data.path("state.h5"));
+
+  good.write();
+  pair_run mended(good, options);
+  mended.trainer.resume(data.path("state.h5"));
+  BOOST_TEST(mended.trainer.train_epoch(mended.planned.training).complete);
+  BOOST_TEST(test::same_bits<float>(mended.weights(), straight.weights()));
+}
+
 BOOST_AUTO_TEST_CASE(the_field_of_the_second_input_must_be_named) {
   const pair_file file;
   train::trainer_options options = pair_file::options();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -159,6 +160,34 @@ BOOST_AUTO_TEST_CASE(the_same_bits_whatever_the_threads_the_recomputation_and_th
     other.offload.activations = true;
     BOOST_TEST(test::same_bits<float>(gradients(other), expected));
   }
+}
+
+BOOST_AUTO_TEST_CASE(of_two_inputs_at_fault_the_one_of_the_first_row_is_noted) {
+  constexpr std::uint64_t second = train::progress::of_second_input;
+  pairs<float> data(64, 5);
+  data.second.x[20 * 5 + 1] = data.second.x[40 * 5] = std::numeric_limits<float>::infinity();
+  data.first.x[30 * 5 + 4] = data.first.x[40 * 5 + 2] = std::numeric_limits<float>::quiet_NaN();
+  const auto noted = [&](const auto& take) {
+    host_stage<float> s(options_for({.join = join::difference, .embedding = 4}, 64));
+    take(s.stage);
+    return s.stage.progress().bad_input;
+  };
+  BOOST_TEST(noted([&](train::stage& s) { s.accumulate(data.rows(0, 64)); }) == 20 + second);
+  BOOST_TEST(noted([&](train::stage& s) { s.evaluate(data.rows(0, 64)); }) == 20 + second);
+  BOOST_TEST(noted([&](train::stage& s) { s.accumulate(data.rows(21, 43)); }) == 30u);
+  BOOST_TEST(noted([&](train::stage& s) { s.accumulate(data.rows(35, 29)); }) == 40u);
+  BOOST_TEST(noted([&](train::stage& s) {
+               s.accumulate(data.rows(16, 8));
+               s.accumulate(data.rows(24, 8));
+             }) == 20 + second);
+  BOOST_TEST(noted([&](train::stage& s) {
+               s.observe(data.first.x.data(), 64, 64);
+               s.observe(data.second.x.data(), 64, 64, second);
+             }) == 20 + second);
+  BOOST_TEST(noted([&](train::stage& s) {
+               s.observe(data.second.row(16), 8, 8, 16 + second);
+               s.observe(data.first.row(24), 8, 8, 24);
+             }) == 20 + second);
 }
 
 BOOST_AUTO_TEST_CASE(what_does_not_fit_together_is_refused) {

@@ -1,5 +1,6 @@
 #include "check.hpp"
 #include "kernels.hpp"
+#include "note_input.hpp"
 
 #include "../merge_moments.hpp"
 
@@ -51,8 +52,7 @@ __global__ void observe_kernel(taken_rows<T> rows, std::size_t columns, moment_c
       count += 1;
       sum += static_cast<double>(value) - origin;
     } else {
-      atomicMin(reinterpret_cast<unsigned long long*>(&state->progress.bad_input),
-                static_cast<unsigned long long>(block.first_row + i));
+      note_input(state->progress.bad_input, block.first_row + i);
     }
   }
   count = column_sum(count);

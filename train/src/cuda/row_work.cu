@@ -1,5 +1,6 @@
 #include "check.hpp"
 #include "kernels.hpp"
+#include "note_input.hpp"
 #include "values.hpp"
 
 #include <algorithm>
@@ -12,10 +13,6 @@ namespace {
 constexpr unsigned warp = 32;
 constexpr unsigned block_threads = 256;
 constexpr unsigned whole_warp = 0xffffffffu;
-
-__device__ void note_first(std::uint64_t& where, std::uint64_t row) {
-  atomicMin(reinterpret_cast<unsigned long long*>(&where), static_cast<unsigned long long>(row));
-}
 
 template <class T>
 __device__ T warp_sum(T value) {
@@ -100,7 +97,7 @@ __global__ void take_kernel(const __grid_constant__ intake<S> what) {
       }
       out[i * units] = to;
       if (bad)
-        note_first(what.state->progress.bad_input, block.first_row + i + (second ? progress::of_second_input : 0));
+        note_input(what.state->progress.bad_input, block.first_row + i + (second ? progress::of_second_input : 0));
     }
   }
 }

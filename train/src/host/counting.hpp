@@ -1,5 +1,7 @@
 #pragma once
 
+#include "../input_fault.hpp"
+
 #include <atomic>
 #include <cstdint>
 
@@ -10,6 +12,14 @@ inline void note_first(std::uint64_t& where, std::uint64_t row) noexcept {
   std::atomic_ref<std::uint64_t> first(where);
   std::uint64_t seen = first.load();
   while (row < seen && !first.compare_exchange_weak(seen, row)) {
+  }
+}
+
+/// The same for progress::bad_input.
+inline void note_input(std::uint64_t& where, std::uint64_t row) noexcept {
+  std::atomic_ref<std::uint64_t> first(where);
+  std::uint64_t seen = first.load();
+  while (order_of_input(row) < order_of_input(seen) && !first.compare_exchange_weak(seen, row)) {
   }
 }
 

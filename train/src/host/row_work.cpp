@@ -41,7 +41,7 @@ void take_input(const intake<S>& what, const T* x, S* out, std::uint64_t first_r
         to[j] = static_cast<S>(value);
         doubt |= !(value - value == T(0));
       }
-      if (doubt != 0) note_first(what.state->progress.bad_input, first_row + i);
+      if (doubt != 0) note_input(what.state->progress.bad_input, first_row + i);
     }
   });
 }
@@ -82,7 +82,7 @@ void observe(const taken_rows<T>& rows, std::size_t columns, const moment_column
         counts[j] += finite ? 1 : 0;
         sums[j] += finite ? value - origins[j] : 0;
       }
-      if (bad) note_first(state.progress.bad_input, block.first_row + i);
+      if (bad) note_input(state.progress.bad_input, block.first_row + i);
     }
     for (std::size_t j = 0; j < n; ++j) sums[j] = counts[j] > 0 ? origins[j] + sums[j] / counts[j] : 0;
     for (std::size_t i = 0; i < block.valid; ++i) {

@@ -9,7 +9,7 @@ namespace penstock::train {
 /// The first row that was at fault, by its `first_row` number, and how the steps went.
 struct progress {
   static constexpr std::uint64_t no_row = ~std::uint64_t{0};
-  /// Added to bad_input where it is the second input's.
+  /// Added to bad_input where it is the second input's; of a row with both at fault it is the first one's.
   static constexpr std::uint64_t of_second_input = std::uint64_t{1} << 62;
   metrics running;  ///< up to the last accumulate() or evaluate()
   metrics at_step;  ///< up to the last update()
