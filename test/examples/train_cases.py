@@ -417,6 +417,19 @@ class train(program_case):
             self.assertEqual(told(*deep, "--recompute", 3, *run), [])
             self.assertEqual(told(*deep, "--offload", "activations", *run), [])
 
+    def test_a_checkpoint_of_a_model_of_ones_own_is_refused_by_its_model(self):
+        path, checkpoint = self.make_rows(rows=1000, columns=8), self.folder / "own.h5"
+        with h5py.File(path, "a") as file:
+            file["y"] = file["x"][:, 0]
+        self.run_program("own_model", path, "/x", "/y", 1, "host", checkpoint)
+        train = lambda *more: self.run_program("penstock-train", path, "--device", "host", "--checkpoint", checkpoint, "--resume",
+                                               *more, expect=1)  # fmt: skip
+        for more in (), ("--plan",):
+            self.assert_one_line(train(*more), "own.h5", "its model is", "and this run's is")
+        predict = self.run_program("penstock-predict", checkpoint, path, "--output", self.folder / "p.h5", "--device", "host",
+                                   expect=1)  # fmt: skip
+        self.assert_one_line(predict, "own.h5", "a model of the user's own")
+
     def test_a_batch_beyond_the_training_set_is_told_of(self):
         path = self.make_rows(rows=1000, columns=8)
         run = lambda *more: self.run_program("penstock-train", path, "--hidden", 8, "--device", "host", *more).stdout

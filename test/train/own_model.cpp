@@ -259,8 +259,17 @@ BOOST_AUTO_TEST_CASE(checkpoints_of_other_models_are_refused_with_both_sides) {
     return text.find("linear regression") != std::string::npos && text.find("another model") != std::string::npos;
   };
   BOOST_CHECK_EXCEPTION(another.trainer.resume(checkpoint), train::error, names_both);
-  BOOST_CHECK_EXCEPTION(train::options_of(checkpoint), train::error, [](const train::error& e) {
-    return std::string(e.what()).find("only that model") != std::string::npos;
+  const auto only_that_model = [](const train::error& e) {
+    return std::string(e.what()).ends_with("it holds a model of the user's own, which only that model can use");
+  };
+  BOOST_CHECK_EXCEPTION(train::options_of(checkpoint), train::error, only_that_model);
+  BOOST_CHECK_EXCEPTION(train::labels_of(checkpoint), train::error, only_that_model);
+  // A stage of Penstock's, with other classes and another step size, too.
+  auto stage = test::small_trainer(32);
+  stage.class_names = {"a", "b", "c", "d"};
+  BOOST_CHECK_EXCEPTION(train::check_checkpoint(checkpoint, stage), train::error, [&](const train::error& e) {
+    return std::string(e.what()).find(": its model is \"linear regression\", and this run's is \"" +
+                                      train::to_text(stage.stage.model) + '"') != std::string::npos;
   });
   BOOST_CHECK_THROW(run.trainer.stage(), std::logic_error);
   BOOST_CHECK_THROW(run.trainer.normalise_from(run.planned.training), std::logic_error);

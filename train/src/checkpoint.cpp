@@ -65,27 +65,37 @@ std::string words_of(const json& values, const char* none) { return values.empty
 
 void check_identity(const std::filesystem::path& file, const json& there, const std::string& model,
                     const trainer_options& options) {
-  const class_arrays own = classes_of(model, options);
-  if (const auto names = class_names_in(file, there); names != own.names)
-    refuse(file, fmt::format("its classes are {}, and this run's are {}; train with the same labels, or start afresh",
-                             words_of(names, "numbers"), words_of(own.names, "numbers")));
   const json here = identity_of(model, options);
   const json& other = there.at("identity");
-  for (const auto& [name, value] : here.items())
+  const auto compare = [&](const std::string& name) {
+    const json& value = here.at(name);
     if (!other.contains(name) || other.at(name) != value)
       refuse(file,
              fmt::format("its {} is {}, and this run's is {}; resume with the same options, or start afresh", name,
                          other.contains(name) ? json_in_short(other.at(name)) : "missing", json_in_short(value)));
+  };
+  compare("model");  // of another one the rest says nothing
+  const class_arrays own = classes_of(model, options);
+  if (const auto names = class_names_in(file, there); names != own.names)
+    refuse(file, fmt::format("its classes are {}, and this run's are {}; train with the same labels, or start afresh",
+                             words_of(names, "numbers"), words_of(own.names, "numbers")));
+  for (const auto& [name, value] : here.items()) compare(name);
   if (const auto weights = class_weights_in(file, there); weights != own.weights)
     refuse(file, fmt::format("its class weights are {}, and this run's are {}; resume with the same options, or start "
                              "afresh",
                              words_of(weights, "all 1"), words_of(own.weights, "all 1")));
 }
 
-predictor_options model_in(const std::filesystem::path& file) {
-  const json there = read_attributes(file);
+/// What says how a stage of Penstock's predicts.
+json read_stage(const std::filesystem::path& file) {
+  json there = read_attributes(file);
   if (!there.contains("hidden") && there.contains("identity"))
     refuse(file, "it holds a model of the user's own, which only that model can use");
+  return there;
+}
+
+predictor_options model_in(const std::filesystem::path& file) {
+  const json there = read_stage(file);
   try {
     predictor_options options;
     options.model = model_of(there);
@@ -103,7 +113,7 @@ predictor_options model_in(const std::filesystem::path& file) {
 }
 
 class_labels labels_in(const std::filesystem::path& file) {
-  const json there = read_attributes(file);
+  const json there = read_stage(file);
   try {
     const std::string loss = there.at("loss");
     return {.names = class_names_in(file, there),
@@ -211,8 +221,7 @@ resumed_run run_in(const std::filesystem::path& file, learner& to, const trainer
                 .judged_on = there.at("judged_on"),
                 .source = there.at("source")};
     std::vector<std::string> differences{other_precision(there, to, options.stage),
-                                         other_arithmetic(there, to, options, next_row != 0), std::move(begun.left),
-                                         forget_judged(options.stop, at)};
+                                         other_arithmetic(there, to, options, next_row != 0), std::move(begun.left), forget_judged(options.stop, at)};
     std::vector<state_item> items = to.state();
     items.insert(items.end(), begun.gradients.begin(), begun.gradients.end());
     const input_statistics statistics =
