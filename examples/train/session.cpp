@@ -211,16 +211,18 @@ void print_better_rows(const train_options& o, const train::stage_options& asked
       largest, o.batch_rows, rows * parts, parts, rows);
 }
 
-/// Says which of the levers that were asked for frees no device memory: it costs time alone.
-void print_idle_levers(const train_options& o, gpu::device device, const train::stage_options& stage) {
+/// Says which of the levers that were asked for frees no device memory: it costs time alone. Two may each free nothing
+/// beside the other, and the same bytes without it: one that was told of is left out of what the next is compared in.
+void print_idle_levers(const train_options& o, gpu::device device, train::stage_options stage) {
   const auto bytes_of = [&](const train::stage_options& s) {
     return train::plan(device, s).total(gpu::memory_kind::device);
   };
   const auto tell = [&](const std::string& option, const train::stage_options& without) {
     const std::size_t bytes = bytes_of(stage), bytes_without = bytes_of(without);
-    if (bytes >= bytes_without)
-      fmt::print("{} frees nothing here: training takes {} of device memory with it, and {} without\n", option,
-                 penstock::format_bytes(bytes), penstock::format_bytes(bytes_without));
+    if (bytes < bytes_without) return;
+    fmt::print("{} frees nothing here: training takes {} of device memory with it, and {} without\n", option,
+               penstock::format_bytes(bytes), penstock::format_bytes(bytes_without));
+    stage = without;
   };
   train::stage_options without = stage;
   without.recompute_layers = 0;

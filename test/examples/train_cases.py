@@ -416,6 +416,10 @@ class train(program_case):
             deep = ("--hidden", ",".join(["128"] * 8), "--batch-rows", 512)
             self.assertEqual(told(*deep, "--recompute", 3, *run), [])
             self.assertEqual(told(*deep, "--offload", "activations", *run), [])
+        # Each frees nothing beside the other, and both together do: one alone is told of.
+        deep = ("--hidden", ",".join(["512"] * 8), "--batch-rows", 128, "--plan")
+        self.assertEqual(told(*deep, "--recompute", 3, "--offload", "activations"), ["--recompute 3"])
+        self.assertEqual(told(*deep, "--offload", "activations"), [])
 
     def test_a_checkpoint_of_a_model_of_ones_own_is_refused_by_its_model(self):
         path, checkpoint = self.make_rows(rows=1000, columns=8), self.folder / "own.h5"
