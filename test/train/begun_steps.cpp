@@ -260,4 +260,46 @@ BOOST_AUTO_TEST_CASE(new_statistics_of_the_inputs_forget_it) {
   check_same(finish(run), finish(expected), "with new statistics");
 }
 
+BOOST_AUTO_TEST_CASE(one_with_a_row_at_fault_is_made_anew_where_such_rows_end_the_run) {
+  const training_file good(split::rows);
+  whole_run straight(good, begun_options(), gpu::device::host());
+  straight.epoch();
+  training_file bad = good;
+  const std::uint64_t row = straight.planned.training.row_order().row(0, 7 * split::batch_rows + 3);
+  bad.x[row * training_file::columns + 3] = std::numeric_limits<float>::quiet_NaN();
+  bad.write();
+  auto skipping = begun_options();
+  skipping.stage.non_finite = train::non_finite::skip;
+  const auto file = good.path("begun.h5");
+  save_after(8, bad, skipping, gpu::device::host(), 0, file);
+  BOOST_TEST_REQUIRE(text_of(file).at("begun_step").at("bad_input") == 7 * split::batch_rows + 3);
+
+  whole_run not_mended(bad, begun_options(), gpu::device::host());
+  const std::string said =
+      "it was stopped after 2 of the 3 batches of 16 rows of a step, and an input or the loss of a row of these is not "
+      "finite, which ends this run: that step is made anew";
+  BOOST_TEST(not_mended.trainer.resume(file) == said);
+  BOOST_CHECK_EXCEPTION(not_mended.epoch(), train::error,
+                        [&](const train::error& e) { return e.where().rows == std::vector<std::uint64_t>{row}; });
+  good.write();
+  whole_run mended(good, begun_options(), gpu::device::host());
+  BOOST_TEST(mended.trainer.resume(file) == said);
+  BOOST_TEST(mended.trainer.position().begun.batches == 0u);
+  BOOST_TEST(mended.epoch().complete);
+  BOOST_TEST((mended.state() == straight.state()));
+}
+
+BOOST_AUTO_TEST_CASE(another_top_k_within_the_first_step_is_said) {
+  const training_file data(split::rows);
+  const auto file = data.path("begun.h5");
+  save_after(2, data, begun_options(), gpu::device::host(), 0, file);
+  BOOST_TEST_REQUIRE(text_of(file).at("next_row") == 0);
+  const auto said = [&](train::trainer_options options) {
+    options.stage.top_k = 3;
+    return whole_run(data, options, gpu::device::host()).trainer.resume(file);
+  };
+  BOOST_TEST(said(begun_options()) == "its top-k of the epoch under way was 5, and this run's is 3");
+  BOOST_TEST(said(begun_options(6, 8)).find("top-k") == std::string::npos);  // the step is made anew: nothing is mixed
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -104,6 +104,10 @@ std::string why_left(const json& there, const begun_step& step, const learner& t
   if (split.rows != options.stage.rows)
     return left(fmt::format("and this run's has {} of {} rows", options.accumulate, options.stage.rows));
   if (to.gradients().empty()) return left("and this run's model shows no gradients");
+  // They may have been mended since. The updates of a run that skips no steps would be left out from this one on.
+  if (options.stage.non_finite == non_finite::fail &&
+      (step.bad_input != progress::no_row || step.bad_loss != progress::no_row))
+    return left("and an input or the loss of a row of these is not finite, which ends this run");
   const std::string now(name_of(options.stage.precision));
   const std::string then = there.value("precision", now);  // a model of the user's has none
   if (to.name().empty() && then != now)

@@ -221,7 +221,8 @@ resumed_run run_in(const std::filesystem::path& file, learner& to, const trainer
                 .judged_on = there.at("judged_on"),
                 .source = there.at("source")};
     std::vector<std::string> differences{other_precision(there, to, options.stage),
-                                         other_arithmetic(there, to, options, next_row != 0), std::move(begun.left), forget_judged(options.stop, at)};
+                                         other_arithmetic(there, to, options, next_row != 0 || at.begun.batches != 0),
+                                         std::move(begun.left), forget_judged(options.stop, at)};
     std::vector<state_item> items = to.state();
     items.insert(items.end(), begun.gradients.begin(), begun.gradients.end());
     const input_statistics statistics =

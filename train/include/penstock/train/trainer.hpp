@@ -158,8 +158,9 @@ class trainer {
   /// algorithms, or a workspace that is too small for them; another precision, learning rate (with its schedule),
   /// betas, epsilon, weight decay, clipping, or other batches of a step; within an epoch, another
   /// options().stage.top_k, so that the epoch's count mixes two; a step that has begun and is made anew, since its
-  /// batches or its precision were others, or the model, yours, shows no gradients; or epochs that were judged by
-  /// another quantity than options().stop.watched, which are forgotten. Empty: it will.
+  /// batches or its precision were others, or the model, yours, shows no gradients, or a row of it was at fault in a
+  /// run that skips no such steps; or epochs that were judged by another quantity than options().stop.watched, which
+  /// are forgotten. Empty: it will.
   std::string resume(const std::filesystem::path& file);
 
   const trainer_options& options() const noexcept { return options_; }
