@@ -275,6 +275,14 @@ BOOST_AUTO_TEST_CASE(checkpoints_of_other_models_are_refused_with_both_sides) {
   BOOST_CHECK_THROW(run.trainer.normalise_from(run.planned.training), std::logic_error);
 }
 
+BOOST_AUTO_TEST_CASE(one_without_a_name_is_refused_before_it_is_bound) {
+  const training_file data;
+  linear_model nameless{.called = ""};
+  BOOST_CHECK_EXCEPTION(own_run(data, nameless, options_of(64)), std::invalid_argument,
+                        [](const auto& e) { return std::string(e.what()).find("an empty name") != std::string::npos; });
+  BOOST_TEST(nameless.weight == nullptr);
+}
+
 BOOST_AUTO_TEST_CASE(a_loss_that_is_not_finite_ends_the_run) {
   const training_file data;
   linear_model model{.first_weight = std::numeric_limits<float>::infinity()};

@@ -47,6 +47,8 @@ own_learner::own_learner(gpu::stream_ref stream, model_functions model, std::sha
       landing_(reinterpret_cast<sums*>(memory_->at(memory_kind::pinned, landing_name).data())),
       staging_(memory_->at(memory_kind::pinned, staging_name)),
       arrived_(stream.device()) {
+  if (model_.name.empty())
+    throw std::invalid_argument("a model has an empty name; checkpoints and errors tell it from others by its name");
   model_.bind(stream_, *memory_);
   model_.visit_state([this](const state_item& item) {
     check(item, "state", "/model/");

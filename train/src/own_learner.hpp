@@ -12,7 +12,8 @@ namespace penstock::train {
 /// A model of the user's in the loop: keeps its metrics, which go back to the last whole step where one is discarded.
 class own_learner final : public learner {
  public:
-  /// Binds the model; `memory` holds the items of plan(device, model).
+  /// Binds the model; `memory` holds the items of plan(device, model). Throws std::invalid_argument for one without a
+  /// name, which would be taken for the stage, and for state that a checkpoint cannot hold.
   own_learner(gpu::stream_ref stream, model_functions model, std::shared_ptr<gpu::memory> memory);
 
   gpu::stream_ref stream() const override { return stream_; }

@@ -37,7 +37,7 @@ using state_visitor = std::function<void(const state_item&)>;
 /// shows everything that a run which goes on needs, under paths that begin with "/model/"; the same items, in the same
 /// order, at each call after bind(). What step() throws ends the pass as pipeline::error, which keeps it.
 ///
-/// A model may have name(), which tells it apart from others in checkpoints.
+/// A model may have name(), which tells it apart from others in checkpoints, and is not empty.
 ///
 /// It may have visit_gradients(visitor), which shows, likewise, under paths that begin with "/gradients/", all that a
 /// step keeps from one of its batches to the next: sums of gradients, and what they are divided by where that is
@@ -56,7 +56,7 @@ concept trainable =
 
 /// A model whatever its class.
 struct model_functions {
-  std::string name{};
+  std::string name{};  ///< not empty
   std::function<gpu::ledger(gpu::device)> plan{};
   std::function<void(gpu::stream_ref, const gpu::memory&)> bind{};
   std::function<void(const pipeline::batch&, const step_place&)> step{};

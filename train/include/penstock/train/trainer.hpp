@@ -109,8 +109,8 @@ class trainer {
   trainer(gpu::stream_ref stream, trainer_options options, std::shared_ptr<gpu::memory> memory);
   /// A model of yours in the same loop, which binds it now; `memory` holds the items of plan(device, model). Of
   /// options.stage, only the rows and the optimizer's learning rate are looked at, and of the fields none: a loss that
-  /// is not finite ends the run, whatever options.stage.non_finite is. Throws std::invalid_argument for state, and
-  /// for names, that a checkpoint cannot hold.
+  /// is not finite ends the run, whatever options.stage.non_finite is. Throws std::invalid_argument for an empty name,
+  /// and for state and names that a checkpoint cannot hold.
   trainer(gpu::stream_ref stream, trainer_options options, std::shared_ptr<gpu::memory> memory, model_functions model);
   trainer(trainer&&) noexcept;
   trainer& operator=(trainer&&) noexcept;
