@@ -42,19 +42,20 @@ using fits_budget = std::function<bool(const stage_options&)>;
 
 /// The largest number of rows up to `most` that fits, the other options as they are; 0 where one row does not.
 std::size_t largest_rows(const stage_options& options, const fits_budget& fits, std::size_t most);
-/// The same for a stage alone: plan(d, rows) fits `limits`, and with one row more it does not.
+/// The same for a stage alone: plan(d, rows) fits `limits`, and with one row more it does not. Throws like plan().
 std::size_t largest_rows(gpu::device d, const stage_options& options, const gpu::budget& limits,
                          std::size_t most = std::size_t{1} << 30);
 
 /// The segments of recompute_layers with which a stage takes the least device memory; 0 where none takes less than the
-/// options as they are. Pure.
+/// options as they are. Throws like plan(): std::invalid_argument, and gpu::error for a precision that the device
+/// lacks.
 std::size_t best_segment(gpu::device d, const stage_options& options);
 
 /// The fewest levers with which `asked` fits: rows at once are a divisor of asked.rows, so that a step has the rows
 /// that were asked for. Levers that `asked` has already stay. One that frees no device memory is passed over, and so is
 /// an offload with which nothing fits that fits without, as where pinned memory is scarce; below the floor, one that
 /// leaves fewer rows. Empty where one row fits with none of them; the last that `fits` was asked about is then what
-/// takes the least device memory. Pure but for `fits`, which is called a few times for each lever.
+/// takes the least device memory. `fits` is called a few times for each lever. Throws what it does, and like plan().
 std::optional<fitted_step> fit_step(gpu::device d, const stage_options& asked, const fits_budget& fits,
                                     std::size_t floor_rows = default_floor_rows);
 /// The same for a stage alone in `limits`.

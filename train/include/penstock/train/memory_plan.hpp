@@ -23,9 +23,9 @@ struct memory_plan {
   gpu::ledger ledger;     ///< everything
 };
 
-/// Plans a run within one budget. Pure. Throws gpu::budget_error with the stage, the smallest pipeline and the smallest
-/// budget that would do where it does not fit, and std::invalid_argument where a pipeline's batches are not of
-/// stage.rows rows.
+/// Plans a run within one budget. Throws gpu::budget_error with the stage, the smallest pipeline and the smallest
+/// budget that would do where it does not fit, std::invalid_argument where a pipeline's batches are not of stage.rows
+/// rows, and gpu::error for a precision that the device lacks: in tf32, bf16 and fp16 the driver is asked.
 memory_plan plan(gpu::device d, const gpu::budget& limits, const stage_options& stage, const pipeline::opened& training,
                  const pipeline::opened* testing = nullptr);
 /// The same for a model of yours: see own_model.hpp.
