@@ -105,6 +105,7 @@ void chunk_check::look(hid_t dataset, const box& part, std::size_t row_axis) {
     } catch (failure& e) {
       const auto begin = at[row_axis] * chunk[row_axis];
       e.rows = row_range{begin, std::min(chunk[row_axis], d_.info.shape[row_axis] - begin)};
+      if (e.damaged && !d_.info.filters.empty()) e.lost = {e.rows->first, e.rows->count};
       throw;
     }
     std::size_t k = part.rank;

@@ -11,17 +11,6 @@
 namespace penstock::io {
 namespace {
 
-/// What fails in `f`, and names no rows yet, has these.
-template <class F>
-void with_rows(const row_range& rows, F&& f) {
-  try {
-    f();
-  } catch (failure& e) {
-    if (!e.rows) e.rows = rows;
-    throw;
-  }
-}
-
 [[noreturn]] void past_the_end(const chunk_entry& entry) {
   throw damage(fmt::format(
       "a chunk of {} bytes at byte {} lies past the end of the file, which is truncated: copy or write it again",
@@ -36,6 +25,22 @@ chunked_reader::pass::pass(const chunked_reader& reader, const read_request& req
       scratch_(s),
       file_(reader.world_.open_raw(reader.file_)),
       reads_(*file_, reader.world_.count, s) {}
+
+/// What fails in `f`, and names no rows yet, has these, of one chunk. What is decoded is whole or not.
+template <class F>
+void chunked_reader::pass::with_rows(std::uint64_t number, const row_range& rows, F&& f) const {
+  try {
+    f();
+  } catch (failure& e) {
+    if (e.rows) throw;
+    e.rows = rows;
+    if (e.damaged && !reader_.is_plain(reader_.index_[number], reader_.grid_.inside(reader_.grid_.position(number)))) {
+      const auto all = rows_of(number);
+      e.lost = {all.first, all.count};
+    }
+    throw;
+  }
+}
 
 void chunked_reader::pass::run() {
   const auto& part = request_.part;
@@ -84,8 +89,8 @@ void chunked_reader::pass::visit(const extents& at) {
   const auto inside = reader_.grid_.inside(at);
   const auto wanted = intersection(inside, request_.part);
   const auto axis = request_.row_axis;
-  row_range rows{inside.start[axis], inside.count[axis]};  // what is decoded is whole or not
-  with_rows(rows, [&] {
+  row_range rows{inside.start[axis], inside.count[axis]};
+  with_rows(number, rows, [&] {
     if (entry.address == chunk_entry::missing) {
       reader_.fill_value_.fill(wanted.count, wanted.rank, request_.strides, request_.at(wanted.start));
     } else if (reader_.has_wrong_size(entry, inside)) {
@@ -155,7 +160,7 @@ void chunked_reader::pass::decode_gathered() {
   auto stored = count > 1 ? read_together(count, bytes) : std::span<const std::byte>{};
   for (std::size_t n = 0; n < count;) {
     const auto number = gathered_[n];
-    with_rows(rows_of(number), [&] {
+    with_rows(number, rows_of(number), [&] {
       if (count == 1) stored = read_chunk(reader_.index_[number]);
       if (const auto plain = spread_side_by_side(n, count, stored.data())) {
         stored = stored.subspan(plain * reader_.chunk_bytes_);
@@ -181,7 +186,7 @@ std::span<const std::byte> chunked_reader::pass::read_together(std::size_t count
     auto all = rows_of(gathered_[0]);
     for (std::size_t n = 0; n < count; ++n) {
       const auto rows = rows_of(gathered_[n]);
-      with_rows(rows, [&] { read_chunk(reader_.index_[gathered_[n]]); });
+      with_rows(gathered_[n], rows, [&] { read_chunk(reader_.index_[gathered_[n]]); });
       all = both(all, rows);
     }
     e.rows = all;

@@ -29,6 +29,8 @@ class chunked_reader::pass {
   void decode(std::uint64_t number, const box& inside, std::span<const std::byte> stored, std::span<std::byte> chunk);
   std::span<const std::byte> read_chunk(const chunk_entry& entry);
   row_range rows_of(std::uint64_t number) const;
+  template <class F>
+  void with_rows(std::uint64_t number, const row_range& rows, F&& f) const;
   void read_by_library(const read_request& request, const not_decodable& why);
   void copy_out(const std::byte* chunk, const box& inside, const box& wanted);
 

@@ -25,6 +25,7 @@ struct failure : std::runtime_error {
   std::string hdf5;
   bool damaged = false;           ///< the stored bytes are at fault
   std::optional<row_range> rows;  ///< of the dataset, where narrower than what was asked for
+  lost_rows lost{};               ///< error_context::lost
 };
 
 /// Damage of what is stored: rows that are left out where a user allows it. All else is never taken for it.
@@ -59,6 +60,7 @@ decltype(auto) with_context(const error_context& context, F&& f) {
     full.system = e.system;
     full.hdf5 = e.hdf5;
     full.damaged = e.damaged;
+    full.lost = e.lost;
     throw error(e.what(), std::move(full));
   } catch (const std::bad_alloc&) {
     error_context full = context;

@@ -120,15 +120,38 @@ std::shared_ptr<library_dataset> library_reader::open() const {
 
 void library_reader::read(const read_request& request, scratch& s) const {
   const auto dataset = open();  // outlives the guards below: giving it back takes another lock
-  dataset->check->look(dataset->dataset.native(), request.part, request.row_axis);
-  if (dataset->sources) dataset->sources->look(request.part);
   const auto packed = packed_strides(request.part.count, request.part.rank, description_->value.bytes);
   const auto plan =
       plan_runs(request.part.count, request.part.rank, packed, request.strides, description_->value.bytes);
-  if (plan.loops == 0)
-    read_dense(*dataset, request.part, request.out);
-  else
-    read_spread(*dataset, request.part, request, s);
+  try {
+    dataset->check->look(dataset->dataset.native(), request.part, request.row_axis);
+    if (dataset->sources) dataset->sources->look(request.part);
+    if (plan.loops == 0)
+      read_dense(*dataset, request.part, request.out);
+    else
+      read_spread(*dataset, request.part, request, s);
+  } catch (failure& e) {
+    if (e.damaged && e.lost.count == 0) e.lost = lost_with(*dataset, request);
+    throw;
+  }
+}
+
+/// All that was asked for, where the rows lie in the same chunks with filters, and what else lies in them, where that
+/// is known. None otherwise.
+lost_rows library_reader::lost_with(const library_dataset& open, const read_request& request) const {
+  const auto& info = description_->info;
+  if (description_->rank == 0) return {};
+  const auto axis = request.row_axis;
+  const auto first = request.part.start[axis], count = request.part.count[axis];
+  if (open.sources) try {
+      return open.sources->rows_show_same_chunks(request.part, axis) ? lost_rows{first, count} : lost_rows{};
+    } catch (const failure&) {
+      return {};
+    }
+  if (info.filters.empty() || info.chunk_shape.empty()) return {};
+  const auto chunk = info.chunk_shape[axis], begin = first / chunk * chunk;
+  if (first + count - begin > chunk) return {};
+  return {begin, std::min(chunk, info.shape[axis] - begin)};
 }
 
 std::uint64_t library_reader::cut_point(const box& part, std::size_t axis, bool within_chunks) const noexcept {

@@ -24,6 +24,7 @@ class library_reader final : public dataset_reader {
   void read_part(const library_dataset& open, const box& part, std::byte* out) const;
   void read_dense(const library_dataset& open, const box& part, std::byte* out) const;
   void read_spread(const library_dataset& open, const box& part, const read_request& request, scratch& s) const;
+  lost_rows lost_with(const library_dataset& open, const read_request& request) const;
   std::uint64_t cut_point(const box& part, std::size_t axis, bool within_chunks) const noexcept;
   std::size_t axis_to_cut(const box& part, bool within_chunks) const noexcept;
   std::shared_ptr<library_dataset> open() const;

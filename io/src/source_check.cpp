@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
+#include <vector>
 
 namespace penstock::io {
 namespace {
@@ -39,8 +41,16 @@ struct source_check::source {
 };
 
 struct source_check::shared {
+  /// What is shown, grown to whole chunks.
+  struct shown_chunks {
+    std::vector<std::tuple<const source*, extents, extents>> all{};  // start and count
+    bool exact = true;                                               // no more than that, and with filters
+    bool operator==(const shown_chunks&) const = default;
+  };
+
   check_memory& memory;
   fault_seam faults;
+  shown_chunks* noted = nullptr;                                                   // instead of a look at them
   std::map<std::pair<std::string, std::string>, std::unique_ptr<source>> known{};  // by file and dataset
 };
 
@@ -103,13 +113,42 @@ void source_check::look(mapping& m, const box& wanted, std::size_t depth) {
   const auto* target = m.target.of(shape_, index_blocks::endless, made);
   if (target != nullptr && !shows(*target, wanted)) return;
   auto* const s = find(m, 0);
-  if (s == nullptr || (!s->chunks && !s->sources)) return;
+  if (s == nullptr) return;
+  if (!s->chunks && !s->sources) {
+    if (all_.noted != nullptr) all_.noted->exact = false;
+    return;
+  }
   auto along = index_blocks::endless;
   if (m.target.is_endless() && m.from.is_endless()) {  // both end where the first of them does
     along = std::min(m.target.along(shape_), m.from.along(s->description.info.shape));
     target = m.target.of(shape_, along, made);
   }
   look_in(*s, target, m.from, along, wanted, depth);
+}
+
+bool source_check::rows_show_same_chunks(const box& part, std::size_t row_axis) {
+  const library_guard guard;
+  const auto shown_by = [&](const box& some) {
+    shared::shown_chunks shown;
+    all_.noted = &shown;
+    try {
+      look(some);
+    } catch (...) {
+      all_.noted = nullptr;
+      throw;
+    }
+    all_.noted = nullptr;
+    std::ranges::sort(shown.all);
+    shown.all.erase(std::unique(shown.all.begin(), shown.all.end()), shown.all.end());
+    return shown;
+  };
+  const auto all = shown_by(part);
+  if (!all.exact) return false;
+  auto row = part;
+  row.count[row_axis] = 1;
+  for (; row.start[row_axis] < part.start[row_axis] + part.count[row_axis]; ++row.start[row_axis])
+    if (shown_by(row) != all) return false;
+  return true;
 }
 
 /// Block n of the target shows source n.
@@ -120,7 +159,10 @@ void source_check::look_numbered(mapping& m, const box& wanted, std::size_t dept
     if (block && !shows(*block, wanted)) continue;
     auto* const s = find(m, n);
     if (s == nullptr) return;
-    if (s->chunks || s->sources) look_in(*s, block ? &*block : nullptr, m.from, index_blocks::endless, wanted, depth);
+    if (s->chunks || s->sources)
+      look_in(*s, block ? &*block : nullptr, m.from, index_blocks::endless, wanted, depth);
+    else if (all_.noted != nullptr)
+      all_.noted->exact = false;
   }
 }
 
@@ -135,8 +177,10 @@ void source_check::look_in(source& s, const selection* target, const mapped_sele
   const auto look = [&](const lattice& part) { look_at(s, part, seen, depth); };
   if (values && shown != nullptr && values == shown->size()) {
     if (project(*target, wanted, *shown, look)) return;
+    if (all_.noted != nullptr) all_.noted->exact = false;
     for (std::size_t n = 0; n < shown->parts(); ++n) look(shown->whole(n));
   } else {
+    if (all_.noted != nullptr) all_.noted->exact = false;
     const auto all = selection::all(shape);
     look(all.whole(0));
   }
@@ -150,10 +194,16 @@ void source_check::look_at(source& s, const lattice& part, box& seen, std::size_
     }
     if (each.start == seen.start && each.count == seen.count) return;
     seen = each;
+    if (all_.noted != nullptr) {
+      if (s.description.info.filters.empty()) all_.noted->exact = false;
+      if (all_.noted->exact) all_.noted->all.emplace_back(&s, each.start, each.count);
+      return;
+    }
     try {
       s.chunks->look(s.id.native(), each, 0);
     } catch (failure& e) {
       e.rows.reset();
+      e.lost = {};
       throw;
     }
   });

@@ -34,6 +34,10 @@ class source_check {
   /// each mapping anew.
   void look(const box& part);
 
+  /// Whether all rows of `part` along `row_axis` show the same chunks, each of which goes through filters: then all are
+  /// lost where one of these chunks is. False, too, where that cannot be told. Looks at no chunk. Throws as look().
+  bool rows_show_same_chunks(const box& part, std::size_t row_axis);
+
   /// What the mappings in creation properties take here. Needs the guard. Throws failure.
   static std::size_t mapping_bytes(hid_t creation);
 

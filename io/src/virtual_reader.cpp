@@ -27,6 +27,26 @@ row_range shown_rows(const virtual_mapping& m, std::size_t row_axis, std::uint64
   return {m.target.start[row_axis] + first * m.step[row_axis], (last - first) * m.step[row_axis] + 1};
 }
 
+/// Rows of the virtual dataset that show the rows of a source that are lost; none where they have no one step.
+lost_rows shown_of_lost(const virtual_mapping& m, std::size_t row_axis, const lost_rows& lost) {
+  if (lost.count == 0) return {};
+  const auto target = m.target.start[row_axis];
+  for (std::size_t k = 0; k < m.source.rank; ++k) {
+    if (m.source.count[k] == 1 || m.target_axis[k] != row_axis) continue;
+    const auto start = m.source.start[k], step = k == 0 ? m.source_step : 1;
+    if (lost.step > 1 && step > 1) return {};
+    // Positions of the mapping: from the first on that is not before a lost row, before the first that is behind all.
+    const auto position = [&](std::uint64_t row) { return row > start ? (row - start + step - 1) / step : 0; };
+    const auto skipped = start > lost.first ? (start - lost.first + lost.step - 1) / lost.step : 0;
+    if (skipped >= lost.count) return {};
+    const auto first = position(lost.first + skipped * lost.step);
+    const auto end = std::min(position(lost.first + (lost.count - 1) * lost.step + 1), m.source.count[k]);
+    if (end <= first) return {};
+    return {target + first * m.step[row_axis], (end - first - 1) / lost.step + 1, lost.step * m.step[row_axis]};
+  }
+  return {target, 1};  // one row of the virtual dataset shows a whole source
+}
+
 }  // namespace
 
 virtual_reader::virtual_reader(const dataset_description& d, std::vector<part> parts)
@@ -116,6 +136,7 @@ void virtual_reader::read_part(const part& p, const read_request& request, scrat
   } catch (failure& e) {
     const auto axis = request.row_axis;
     e.rows = shown_rows(m, axis, first[axis], first[axis] + count[axis] - 1, e.rows);
+    e.lost = shown_of_lost(m, axis, e.lost);
     throw;
   }
 }

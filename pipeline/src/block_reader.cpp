@@ -170,14 +170,15 @@ void block_reader::read_field(std::size_t field, std::span<const extent> extents
   // As they lie in storage: rows of one chunk come one after another, and the reader decodes it once for them. Of two,
   // the first may be the end of a tall chunk that is about to give up its place to others.
   std::vector<std::pair<extent, std::byte*>> parts;
+  const auto ended = [&run] { return run.between.ended(); };
   for_each_part(field, extents, run.plan, block, [&](extent rows, std::byte* to) { parts.emplace_back(rows, to); });
   if (parts.size() > 2) std::ranges::sort(parts, {}, [](const auto& part) { return part.first.first; });
   for (const auto& [rows, to] : parts) {
     // Rows in random order are many reads, each of which may decode a chunk: nobody waits for the rest of them.
-    if (run.between.ended()) return;
+    if (ended()) return;
     const std::span<std::byte> out{to, rows.count * what.row_bytes()};
     if (on_.damage)
-      on_.damage->read(what.name, reader, rows, out, skipped);
+      on_.damage->read(what.name, reader, rows, out, skipped, ended);
     else
       reader.read(rows.first, rows.count, out);
     if (swaps) swap_bytes(out, size_of(what.element));

@@ -9,11 +9,15 @@
 namespace penstock::pipeline {
 namespace {
 
-/// Where `rows`, which cannot be read as a whole, are cut: 0 where they are not.
+/// As many of `rows` as lie in the dataset of the first.
+extent in_one_dataset(const io::row_reader& reader, extent rows) {
+  const auto& segment = reader.segment_of(rows.first);
+  return {rows.first, std::min(rows.count, segment.first_row + segment.rows - rows.first)};
+}
+
+/// Where `rows` of one dataset, which cannot be read as a whole, are cut: 0 where they are not.
 std::uint64_t cut_of(const io::row_reader& reader, extent rows) {
   const auto& segment = reader.segment_of(rows.first);
-  const std::uint64_t end = segment.first_row + segment.rows;
-  if (rows.first + rows.count > end) return end - rows.first;
   const auto& info = segment.info;
   const bool single = info.filters.empty() || info.chunk_shape.empty() || info.access == io::access::staged;
   const std::uint64_t step = single ? 1 : info.chunk_shape[segment.where.row_axis];
@@ -22,6 +26,66 @@ std::uint64_t cut_of(const io::row_reader& reader, extent rows) {
   if (first_chunk == last_chunk) return 0;
   return (first_chunk + (last_chunk - first_chunk + 1) / 2) * step - first;
 }
+
+/// The first run of `rows` that is lost; none where none is.
+extent first_lost(const io::lost_rows& lost, extent rows) {
+  const std::uint64_t end = rows.first + rows.count;
+  if (lost.count == 0 || end <= lost.first) return {};
+  const std::uint64_t n = rows.first > lost.first ? (rows.first - lost.first + lost.step - 1) / lost.step : 0;
+  if (n >= lost.count || end <= lost.first + n * lost.step) return {};
+  const std::uint64_t first = lost.first + n * lost.step;
+  return {first, lost.step > 1 ? 1 : std::min(lost.first + lost.count, end) - first};
+}
+
+/// Rows that are still to be read, in pieces that are cut in two where they cannot be. What an error says to be lost as
+/// a whole is no piece to read again: each read would decode what is damaged, to the place where it is.
+class pieces {
+ public:
+  pieces(const io::row_reader& reader, extent rows) : reader_(reader) {
+    if (rows.count > 0) left_.push_back(rows);
+  }
+
+  bool empty() const noexcept { return left_.empty(); }
+
+  struct piece {
+    extent rows;                     ///< of one dataset
+    const io::error* why = nullptr;  ///< where they are lost; until failed()
+  };
+  piece take() {
+    extent& rest = left_.back();  // the next one
+    piece next{in_one_dataset(reader_, rest)};
+    extent run{next.rows.first + next.rows.count, 0};
+    for (const auto& [rows, why] : lost_)
+      if (const extent found = first_lost(rows, next.rows); found.count > 0 && found.first < run.first)
+        run = found, next.why = &why;
+    if (run.first > next.rows.first)
+      next = {{next.rows.first, run.first - next.rows.first}};
+    else
+      next.rows = run;
+    rest = {rest.first + next.rows.count, rest.count - next.rows.count};
+    if (rest.count == 0) left_.pop_back();
+    return next;
+  }
+
+  /// Of a piece that was taken, and is damaged. False where there is nothing to cut: it is lost.
+  bool failed(extent rows, const io::error& why) {
+    io::lost_rows lost = why.context().lost;
+    lost.first += reader_.segment_of(rows.first).first_row;
+    const extent run = first_lost(lost, rows);
+    if (run.count > 0) lost_.emplace_back(lost, why);
+    if (run.count == rows.count) return false;
+    const std::uint64_t cut = cut_of(reader_, rows);
+    if (run.count == 0 && cut == 0) return false;
+    if (cut > 0) left_.push_back({rows.first + cut, rows.count - cut});
+    left_.push_back({rows.first, cut > 0 ? cut : rows.count});
+    return true;
+  }
+
+ private:
+  const io::row_reader& reader_;
+  std::vector<extent> left_;
+  std::vector<std::pair<io::lost_rows, io::error>> lost_;  // of the field
+};
 
 bool joins(const damaged_rows& a, const damaged_rows& b) {
   return a.field == b.field && a.file == b.file && a.dataset == b.dataset && a.first + a.count >= b.first;
@@ -41,25 +105,30 @@ void write_mask_of(extent rows, std::span<const extent> skipped, std::byte* out)
 }  // namespace
 
 void damage_log::read(const std::string& field, const io::row_reader& reader, extent rows, std::span<std::byte> out,
-                      std::vector<extent>& skipped) {
-  const auto leave_out = [&] {
-    std::fill(out.begin(), out.end(), std::byte{0});
-    skipped.push_back(rows);
-  };
-  if (is_known(field, rows)) return leave_out();
-  try {
-    return reader.read(rows.first, rows.count, out);
-  } catch (const io::error& e) {
-    if (!e.context().damaged) throw;
-    if (cut_of(reader, rows) == 0) {
-      note(field, reader, rows, e);
-      return leave_out();
+                      std::vector<extent>& skipped, const std::function<bool()>& ended) {
+  const std::size_t row_bytes = reader.row_bytes();
+  pieces left(reader, rows);
+  while (!left.empty() && !ended()) {
+    const auto [part, why] = left.take();
+    const auto place = out.subspan((part.first - rows.first) * row_bytes, part.count * row_bytes);
+    const auto leave_out = [&, part = part] {
+      std::fill(place.begin(), place.end(), std::byte{0});
+      skipped.push_back(part);
+    };
+    if (why) note(field, reader, part, *why);
+    if (why || is_known(field, part)) {
+      leave_out();
+      continue;
+    }
+    try {
+      reader.read(part.first, part.count, place);
+    } catch (const io::error& e) {
+      if (!e.context().damaged) throw;
+      if (left.failed(part, e)) continue;
+      note(field, reader, part, e);
+      leave_out();
     }
   }
-  const std::uint64_t cut = cut_of(reader, rows);
-  const std::size_t bytes = cut * reader.row_bytes();
-  read(field, reader, {rows.first, cut}, out.first(bytes), skipped);
-  read(field, reader, {rows.first + cut, rows.count - cut}, out.subspan(bytes), skipped);
 }
 
 bool damage_log::is_known(const std::string& field, extent rows) const {

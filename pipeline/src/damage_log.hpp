@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <span>
@@ -17,16 +18,17 @@
 namespace penstock::pipeline {
 
 /// Reads rows past damage, and keeps what was left out. Which rows that are depends on the files alone: a piece that
-/// cannot be read is halved down to single rows, or to the chunks of a dataset with filters, which are whole or not;
-/// texts are looked at one by one when they are opened. Thread-safe.
+/// cannot be read is halved down to single rows, or to the chunks of a dataset with filters, or of a virtual dataset's
+/// source, which are whole or not; texts are looked at one by one when they are opened. Thread-safe.
 class damage_log {
  public:
   explicit damage_log(damage_options options) : options_(std::move(options)), count_at_(options_.limit_rows) {}
 
-  /// As row_reader::read, but rows that are damaged become zeros and are appended to `skipped`. Throws io::error for
-  /// what is no damage (memory, too many open files), and penstock::error beyond the limit.
+  /// As row_reader::read, but rows that are damaged become zeros and are appended to `skipped`. Leaves off between two
+  /// reads where `ended` says so: `out` is undefined then. Throws io::error for what is no damage (memory, too many
+  /// open files), and penstock::error beyond the limit.
   void read(const std::string& field, const io::row_reader& reader, extent rows, std::span<std::byte> out,
-            std::vector<extent>& skipped);
+            std::vector<extent>& skipped, const std::function<bool()>& ended);
   /// What was left out, by field, then in the order of the rows; neighbours of one dataset joined.
   std::vector<damaged_rows> list() const;
   /// Rows of the source, each counted once.

@@ -79,6 +79,23 @@ class damaged(program_case):
         refused, _ = self.train(path, "--damaged", f"skip:{2 * chunk - 1}", expect=1)
         self.assert_one_line(refused, f"{2 * chunk - 1}")
 
+    def test_behind_virtual_datasets_the_same_rows_are_left_out(self):
+        path, shown = self.make(), self.folder / "virtual.h5"
+        damage_chunks(path, "x", [3, 15])
+        damage_chunks(path, "label", [7])
+        with h5py.File(path) as file, h5py.File(shown, "w") as to:
+            for name, dataset in file.items():
+                layout = h5py.VirtualLayout(dataset.shape, dataset.dtype)
+                layout[:] = h5py.VirtualSource(dataset)
+                to.create_virtual_dataset(name, layout)
+        self.train(path, "--damaged", "skip", checkpoint="expected.h5")
+        done, results = self.train(shown, "--damaged", "skip")
+        self.assert_same_model("c.h5", "expected.h5")
+        self.assertEqual(results["damaged_rows"], 3 * chunk)
+        for first, field in (3, "x"), (15, "x"), (7, "label"):
+            self.assertIn(f"{field}: rows {first * chunk}-{(first + 1) * chunk - 1}", done.stdout)
+        self.assert_one_line(self.train(shown, expect=1)[0], "virtual.h5", "rows")
+
     def test_weights_of_rows_count_beside_the_mask(self):
         weights = numpy.random.default_rng(3).integers(0, 3, rows).astype("i2")
         masked = weights.copy()

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -210,6 +211,31 @@ BOOST_AUTO_TEST_CASE(rows_of_a_virtual_dataset_are_its_own_and_not_its_sources) 
   BOOST_TEST((refused_rows("/in_turns", 0, 16, place_of("/gzip", 1)) == rows{0, 7}));
   BOOST_TEST((refused_rows("/in_turns", 0, 16, place_of("/gzip", 2)) == rows{8, 7}));
   BOOST_TEST((refused_rows("/in_turns", 4, 9, place_of("/gzip", 4)) == rows{5, 7}));
+}
+
+/// Who leaves rows out asks for none of them again.
+BOOST_AUTO_TEST_CASE(rows_that_are_lost_with_a_chunk_are_told_asked_for_or_not) {
+  using lost = std::array<std::uint64_t, 3>;  // first, count and step
+  const auto lost_with = [](const std::string& name, const std::string& source, std::uint64_t chunk,
+                            std::uint64_t first, std::uint64_t count, int code = EIO) {
+    const auto of = refused(name, first, count, std::make_shared<bad_place>(place_of(source, chunk), code)).lost;
+    return lost{of.first, of.count, of.step};
+  };
+  const lost none{0, 0, 1};
+  BOOST_TEST((lost_with("/gzip", "/gzip", 3, 26, 2) == lost{24, 8, 1}));
+  BOOST_TEST((lost_with("/locked", "/locked", 3, 26, 2) == lost{24, 8, 1}));
+  BOOST_TEST((lost_with("/locked", "/locked", 3, 0, 64) == lost{24, 8, 1}));
+  BOOST_TEST((lost_with("/gzip", "/gzip", 3, 0, 64, ENOMEM) == none));
+  BOOST_TEST((lost_with("/apart", "/apart", 3, 24, 2) == none));
+  BOOST_TEST((lost_with("/swapped", "/gzip", 5, 2, 3) == lost{0, 8, 1}));
+  // Rows 12 to 15 of the source, which are rows 0, 2, 4 and 6.
+  BOOST_TEST((lost_with("/in_turns", "/gzip", 1, 0, 3) == lost{0, 4, 2}));
+  BOOST_TEST((lost_with("/in_turns", "/gzip", 4, 0, 16) == lost{1, 8, 2}));
+  // Rows 8, 10 and 12 of /in_turns, and not 14.
+  BOOST_TEST((lost_with("/of_turns", "/gzip", 2, 0, 10) == lost{4, 3, 2}));
+  // Rows 18 and 21 of the source, the fourth and fifth from 9 on.
+  BOOST_TEST((lost_with("/every_third", "/gzip", 2, 5, 1) == lost{5, 2, 1}));
+  BOOST_TEST((lost_with("/stacked", "/gzip", 5, 0, 8) == lost{5, 1, 1}));
 }
 
 BOOST_AUTO_TEST_CASE(what_a_disk_has_lost_is_damage_and_what_may_come_back_is_not) {

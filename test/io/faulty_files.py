@@ -53,6 +53,16 @@ with h5py.File(path, "w") as f:
     layout[0:16:2] = source[12:20]
     layout[1:16:2] = source[32:40]
     f.create_virtual_dataset("in_turns", layout)
+    layout = h5py.VirtualLayout((10, 8), "<u4")
+    layout[:] = h5py.VirtualSource(f["in_turns"])[4:14]
+    f.create_virtual_dataset("of_turns", layout)
+    layout = h5py.VirtualLayout((8, 8), "<u4")
+    layout[2:8] = source[9:27:3]
+    f.create_virtual_dataset("every_third", layout)
+    layout = h5py.VirtualLayout((8, 8, 8), "<u4")
+    for n in range(8):
+        layout[n] = source[8 * n : 8 * n + 8]
+    f.create_virtual_dataset("stacked", layout)
     filtered(f, b"no_plugin", 305, [b"whatever it is"] * 8)
     layout = h5py.VirtualLayout(shape, "<i8")  # converted, and so read by libhdf5
     layout[:] = h5py.VirtualSource(f["no_plugin"])

@@ -7,9 +7,12 @@
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <set>
 
@@ -53,7 +56,10 @@ pp::description read(const pp::source& from, int order, penstock::fault_seam fau
 }
 
 /// Rows that an epoch masks, after a check that all others hold their values, and masked and padded ones zeros.
-std::set<std::uint64_t> masked_rows(pp::pipeline& from, std::uint64_t epoch) {
+/// `stored`: the row of small_file that is a row of the source.
+std::set<std::uint64_t> masked_rows(
+    pp::pipeline& from, std::uint64_t epoch,
+    const std::function<std::uint64_t(std::uint64_t)>& stored = [](std::uint64_t row) { return row; }) {
   std::set<std::uint64_t> masked;
   for (const pp::batch& batch : from.epochs(epoch, 1)) {
     const auto wide = fetch<float>(batch, "wide"), intact = fetch<float>(batch, "intact");
@@ -64,7 +70,7 @@ std::set<std::uint64_t> masked_rows(pp::pipeline& from, std::uint64_t epoch) {
       BOOST_REQUIRE((kept || intact[n] == 0));
       if (n < ids.size() && !kept) masked.insert(ids[n]);
       for (std::size_t column = 0; column < 33; ++column)
-        BOOST_REQUIRE(wide[n * 33 + column] == (kept ? static_cast<float>(ids[n] * 33 + column) : 0.0f));
+        BOOST_REQUIRE(wide[n * 33 + column] == (kept ? static_cast<float>(stored(ids[n]) * 33 + column) : 0.0f));
     }
   }
   return masked;
@@ -75,6 +81,43 @@ std::set<std::uint64_t> range(std::uint64_t first, std::uint64_t end) {
   for (; first < end; ++first) all.insert(first);
   return all;
 }
+
+/// A file whose /wide is virtual; `mappings` are lines of Python that fill `to` from `source`, of rows of `file`.
+class virtual_file {
+ public:
+  virtual_file(const small_file& file, const std::string& element, const std::vector<std::string>& mappings)
+      : path_(file.path().string() + ".virtual") {
+    std::string lines;
+    for (const std::string& line : mappings) lines += line + "\n";
+    penstock::test::run_python("import h5py\nsource = h5py.VirtualSource('" + file.path().string() +
+                               "', 'wide', (700, 33))\nto = h5py.VirtualLayout((700, 33), '" + element + "')\n" +
+                               lines + "with h5py.File('" + path_.string() +
+                               "', 'w') as f:\n  f.create_virtual_dataset('wide', to)\n");
+  }
+  ~virtual_file() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  virtual_file(const virtual_file&) = delete;
+  virtual_file& operator=(const virtual_file&) = delete;
+
+  pp::source from() const {
+    return pp::source{}.field("wide", penstock::io::datasets(path_.string(), "/wide"), {.as = penstock::type::float32});
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Counts filters that are undone, and reads of files.
+struct counting final : penstock::fault_injector {
+  penstock::fault before(penstock::fault_site site, std::string_view, std::uint64_t, std::size_t) override {
+    if (site == penstock::fault_site::decode) ++decodes;
+    if (site == penstock::fault_site::read_file) ++reads;
+    return {};
+  }
+  std::atomic<int> decodes{0}, reads{0};
+};
 
 }  // namespace
 
@@ -106,6 +149,72 @@ BOOST_DATA_TEST_CASE(exactly_the_rows_of_damaged_chunks_are_masked_and_listed, e
   const auto text = to_text(report);
   BOOST_TEST(text.find("damaged rows left out: 188") != std::string::npos, text);
   BOOST_TEST(text.find("rows 0-127") != std::string::npos, text);
+}
+
+BOOST_AUTO_TEST_CASE(rows_of_a_virtual_dataset_are_left_out_by_the_chunks_of_its_sources) {
+  struct shape {
+    std::string what, element;
+    std::vector<std::string> mappings;
+    std::function<std::uint64_t(std::uint64_t)> stored;
+  };
+  const auto same = [](std::uint64_t row) { return row; };
+  const std::vector<shape> shapes{
+      {"whole", "f4", {"to[:] = source"}, same},
+      {"two parts",
+       "f4",
+       {"to[400:] = source[:300]", "to[:400] = source[300:]"},
+       [](std::uint64_t row) { return row < 400 ? row + 300 : row - 400; }},
+      {"columns apart", "f4", {"to[:, 20:] = source[:, 20:]", "to[:, :20] = source[:, :20]"}, same},
+      {"in turns",
+       "f4",
+       {"to[::2] = source[:350]", "to[1::2] = source[350:]"},
+       [](std::uint64_t row) { return row / 2 + row % 2 * 350; }},
+      {"by libhdf5", "f8", {"to[:] = source"}, same}};
+  for (const auto& [what, element, mappings, stored] : shapes)
+    for (const std::vector<int>& chunks : {std::vector<int>{2}, {0, 1, 4, 10}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}})
+      BOOST_TEST_CONTEXT(what << ", damaged chunks: " << chunks.size()) {
+        const damaged_file file("gzip", chunks);
+        const virtual_file shown(file, element, mappings);
+        std::set<std::uint64_t> expected;
+        for (std::uint64_t row = 0; row < file_rows; ++row)
+          if (std::ranges::count(chunks, static_cast<int>(stored(row) / chunk_rows))) expected.insert(row);
+        const auto uses = std::make_shared<counting>();
+        auto pipeline = (pp::read(shown.from().damaged({.policy = pp::damage_policy::skip})) |
+                         penstock::fault_seam(uses) | pp::transport({.block_bytes = 1_MiB}) | pp::batched({.rows = 50}))
+                            .build(gpu::device::host(), small);
+        BOOST_TEST_REQUIRE(pipeline.plan().block_rows >= file_rows);
+        uses->decodes = uses->reads = 0;
+        BOOST_TEST((masked_rows(pipeline, 0, stored) == expected));
+        BOOST_TEST(pipeline.report().damaged_row_count == expected.size());
+        // An epoch of healthy rows undoes two filters of each of eleven chunks. One row after the other it would be 128
+        // chunks for each that is damaged, and as many reads.
+        BOOST_TEST(uses->decodes <= 3 * 22);
+        BOOST_TEST(uses->reads <= 80 + 12 * static_cast<int>(chunks.size()));
+      }
+}
+
+BOOST_AUTO_TEST_CASE(a_stop_is_answered_amid_rows_that_cannot_be_read) {
+  /// No byte of /wide can be read; the fifth read asks for a stop.
+  struct bad_disk final : penstock::fault_injector {
+    penstock::fault before(penstock::fault_site site, std::string_view, std::uint64_t, std::size_t bytes) override {
+      if (site != penstock::fault_site::read_file || !armed || bytes % 132 != 0) return {};
+      if (++reads == 5) stop.request_stop();
+      return {.error = EIO};
+    }
+    std::stop_source stop;
+    std::atomic<bool> armed{false};
+    std::atomic<int> reads{0};
+  };
+  const small_file file(file_rows);
+  const auto disk = std::make_shared<bad_disk>();
+  auto pipeline = (pp::read(file.plain().damaged({.policy = pp::damage_policy::skip})) | penstock::fault_seam(disk) |
+                   pp::transport({.block_bytes = 1_MiB, .threads = 2}) | pp::batched({.rows = 50}))
+                      .build(gpu::device::host(), small);
+  BOOST_TEST_REQUIRE(pipeline.plan().block_rows >= file_rows);
+  disk->armed = true;
+  BOOST_CHECK_THROW(penstock::test::consume(pipeline, 0, 1, {.stop = disk->stop.get_token()}), pp::stopped);
+  BOOST_TEST(disk->reads >= 5);
+  BOOST_TEST(disk->reads < 20);  // down to single rows it would be more than a thousand
 }
 
 BOOST_DATA_TEST_CASE(one_row_beyond_the_limit_is_the_error_as_usual, every_device* orders, name, order) {

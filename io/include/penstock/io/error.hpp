@@ -13,6 +13,13 @@ struct row_range {
   std::uint64_t count = 0;
 };
 
+/// Rows of a dataset that are lost together: `count` of them, each `step` after the one before.
+struct lost_rows {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+  std::uint64_t step = 1;
+};
+
 /// Where in the world of files something went wrong. Empty members are unknown or do not apply.
 struct error_context {
   std::string file{};
@@ -23,6 +30,9 @@ struct error_context {
   /// The bytes that are stored are at fault: they do not decode, or cannot be had from a disk that gives EIO or a file
   /// that ends. False for all that may go better the next time, or elsewhere.
   bool damaged = false;
+  /// Where `damaged`, and it is a chunk that goes through filters, of the dataset or of a source that it shows: the
+  /// rows of the dataset, asked for or not, each of whose reads is this error again. Otherwise none.
+  lost_rows lost{};
 };
 
 /// A file could not be opened, understood or read. what() is one sentence: what, where, what would help.
