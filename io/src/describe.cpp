@@ -1,9 +1,11 @@
 #include "describe.hpp"
 
 #include "box.hpp"
+#include "external_bytes.hpp"
 #include "filters/filter_chain.hpp"
 #include "library_prefixes.hpp"
 #include "read_driver.hpp"
+#include "source_files.hpp"
 #include "text_reference.hpp"
 
 #include <fmt/format.h>
@@ -37,6 +39,16 @@ void describe_space(dataset_description& d, hid_t dataset) {
       throw failure("its shape holds more bytes than can be addressed; the header is damaged");
 }
 
+/// libhdf5 gives zeros for what external files do not hold, without a word.
+void describe_external(dataset_description& d, hid_t dataset, hid_t creation) {
+  const std::uint64_t wanted = d.values() * d.value.stored_bytes;
+  const auto there = external_bytes_there(creation, d.external_files, file_name_of(dataset), wanted);
+  if (there == wanted) return;
+  d.info.stored_bytes = there;
+  d.external_shortage =
+      fmt::format("its external files hold {} of {} bytes, and the others read as zeros", there, wanted);
+}
+
 void describe_layout(dataset_description& d, hid_t dataset, hid_t creation) {
   switch (H5Pget_layout(creation)) {
     case H5D_COMPACT: d.info.layout = layout::compact; break;
@@ -53,6 +65,7 @@ void describe_layout(dataset_description& d, hid_t dataset, hid_t creation) {
   }
   if (d.info.layout == layout::contiguous) {
     d.external_files = static_cast<std::size_t>(std::max(0, H5Pget_external_count(creation)));
+    if (d.external_files > 0) describe_external(d, dataset, creation);
     // Where nothing is stored, HDF5 1.10 adds the user block to "no address".
     if (d.external_files == 0 && d.info.stored_bytes > 0)
       if (const haddr_t offset = H5Dget_offset(dataset); offset != HADDR_UNDEF) d.offset = offset;
@@ -201,6 +214,10 @@ std::uint64_t decoded_rows(const dataset_description& d, std::size_t row_axis) n
   return rows > 1 ? rows : 0;
 }
 
+std::string shortage_of_source(const dataset_description& source) {
+  return fmt::format("of its source {}, {}", source.info.path, source.external_shortage);
+}
+
 dataset_description describe_dataset(const open_dataset& from, text_form texts) {
   const library_guard guard;
   const hid_t dataset = from.id.native();
@@ -230,6 +247,7 @@ dataset_description describe_dataset(const open_dataset& from, text_form texts) 
   describe_filters(d, creation.native());
   describe_fill(d, creation.native(), labels.labels ? labels.memory.native() : -1);
   choose_access(d);
+  if (!d.external_shortage.empty()) d.info.reason += "; " + d.external_shortage;
   return d;
 }
 

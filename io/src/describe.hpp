@@ -29,6 +29,7 @@ struct dataset_description {
   bool null = false;                    ///< no dataspace: no value at all
   std::optional<std::uint64_t> offset;  ///< of contiguous data in the file, user block included
   std::size_t external_files = 0;
+  std::string external_shortage;  ///< where they hold fewer bytes than the values have: that, for people
   fill_kind fill = fill_kind::value;
   io::fill_value fill_value;
   std::string fill_text;                   ///< of references to texts: where it is not empty, fill_value stands for it
@@ -54,6 +55,9 @@ enum class text_form {
   codes,       ///< as labels
   references,  ///< as the bytes that are stored for them: see text_reference.hpp
 };
+
+/// The shortage of a virtual dataset's source, as it is said of the virtual one.
+std::string shortage_of_source(const dataset_description& source);
 
 /// Describes the open dataset and chooses how it is read. Throws failure.
 dataset_description describe_dataset(const open_dataset& dataset, text_form texts = text_form::codes);

@@ -50,6 +50,25 @@ void refuse_special_files(hid_t creation, std::size_t files, const std::filesyst
           fmt::format("its external file {} is no regular file, which could be read at any position", file.string()));
 }
 
+std::uint64_t external_bytes_there(hid_t creation, std::size_t files, const std::filesystem::path& owner,
+                                   std::uint64_t wanted) {
+  const library_guard guard;
+  std::uint64_t there = 0;
+  for (std::size_t n = 0; n < files && wanted > 0; ++n) {
+    const external_file file = external_file_of(creation, n);
+    const auto some = std::min<std::uint64_t>(wanted, file.bytes);
+    auto held = some;
+    // Where a variable names a folder, it is in that one alone, or this is an error.
+    const std::filesystem::path path = external_folders(owner).back() / file.name;
+    std::error_code missing;
+    if (const auto bytes = std::filesystem::file_size(path, missing); !missing && file.offset >= 0)
+      held = std::min(some, bytes - std::min(bytes, static_cast<std::uint64_t>(file.offset)));
+    there += held;
+    wanted -= some;
+  }
+  return there + wanted;
+}
+
 external_bytes::external_bytes(read_world& world, hid_t creation, std::size_t files) : world_(world) {
   const library_guard guard;
   std::uint64_t first = 0;

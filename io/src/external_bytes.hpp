@@ -18,6 +18,11 @@ std::vector<std::filesystem::path> external_files(hid_t creation, std::size_t fi
 /// would open a named pipe, and wait without end for who writes to it.
 void refuse_special_files(hid_t creation, std::size_t files, const std::filesystem::path& owner);
 
+/// How many of `wanted` bytes, those of a dataset's values, its external files hold as they are now. What is no zeros,
+/// but an error when it is read, counts as held: a file that is not there, and bytes that no file is to hold.
+std::uint64_t external_bytes_there(hid_t creation, std::size_t files, const std::filesystem::path& owner,
+                                   std::uint64_t wanted);
+
 /// The bytes of a contiguous dataset that lie in raw files beside the HDF5 file, one part after the other.
 class external_bytes final : public byte_source {
  public:
@@ -25,7 +30,7 @@ class external_bytes final : public byte_source {
   /// Throws failure.
   external_bytes(read_world& world, hid_t creation, std::size_t files);
 
-  /// What lies past the end of a file reads as zeros, as in libhdf5.
+  /// What lies past the end of a file reads as zeros, as in libhdf5; dataset_description::external_shortage tells.
   void read(std::uint64_t offset, std::span<std::byte> out, std::span<std::byte> bounce) const override;
 
  private:

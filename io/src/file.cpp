@@ -41,7 +41,9 @@ struct file::impl {
     const open_dataset opened(id.native(), dataset);
     auto info = describe_dataset(opened).info;
     if (info.layout == layout::virtual_dataset) try {
-        info.missing_sources = survey_sources(opened.id.native(), faults).absent;
+        auto sources = survey_sources(opened.id.native(), faults);
+        info.missing_sources = std::move(sources.absent);
+        if (!sources.short_source.empty()) info.reason += "; " + sources.short_source;
       } catch (const failure& e) {
         if (!is_absence(e.system)) throw;
         info.unreadable = e.what();

@@ -60,6 +60,7 @@ struct read_world {
   open_files<raw_file> raw;
   open_files<library_dataset> library;  ///< by number of dataset
   std::size_t datasets = 0;             ///< numbers given to datasets so far
+  std::string short_source;             ///< of the virtual dataset that is being opened: whose external files are short
   std::unique_ptr<chunk_cache> cache;   ///< null where nothing is kept
 
   std::shared_ptr<raw_file> open_raw(std::size_t file) {

@@ -91,7 +91,9 @@ void row_reader::impl::add(location where) {
   const auto survey = [&] {
     sources = survey_sources(dataset.id.native(), world.faults);
     s.info.missing_sources = std::move(sources.absent);
+    world.short_source = std::move(sources.short_source);
   };
+  world.short_source.clear();
   if (is_virtual && d->info.access != access::direct) survey();
   o.reader = open_reader(world, file, dataset, d, s.info);
   if (is_virtual && d->info.access != s.info.access) survey();
@@ -102,6 +104,7 @@ void row_reader::impl::add(location where) {
   decoded_rows = std::max(decoded_rows, is_virtual && s.info.access == access::locked
                                             ? decoded_rows_of_sources(dataset.id.native(), row_axis, world.faults)
                                             : o.reader->decoded_rows(row_axis));
+  if (!world.short_source.empty()) s.info.reason += "; " + world.short_source;
   tell_caching(s.info, file.number);
   if (!allow_missing_sources && !s.info.missing_sources.empty())
     throw failure(fmt::format(

@@ -107,7 +107,9 @@ class survey {
     const file_id file(checked(H5Iget_file_id(source.id.native()), "its file cannot be found"));
     hsize_t bytes = 0;
     checked(H5Fget_filesize(file.native(), &bytes), "the size of its file cannot be read");
-    found.check_bytes = std::max(found.check_bytes, chunk_check::half_bytes(describe_dataset(source), bytes));
+    const auto d = describe_dataset(source);
+    found.check_bytes = std::max(found.check_bytes, chunk_check::half_bytes(d, bytes));
+    if (!d.external_shortage.empty() && found.short_source.empty()) found.short_source = shortage_of_source(d);
   } catch (const failure& e) {  // it is damaged: reading tells
     if (!is_absence(e.system)) throw;
   }

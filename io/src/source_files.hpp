@@ -47,6 +47,7 @@ struct source_survey {
   std::vector<std::string> absent;  ///< FILE:DATASET
   std::size_t check_bytes = 0;      ///< of a half of check_memory, to look at the chunks of any of them
   std::size_t mapping_bytes = 0;    ///< of source_check
+  std::string short_source;         ///< the first whose external files are short, for people; or empty
 };
 
 /// Surveys the sources of a virtual dataset. Absent are those that are not there: neither its own, nor those of sources

@@ -524,7 +524,18 @@ def external_files():
         out.write(data[100:-50])  # the rest reads as zeros
     with h5py.File(os.path.join(folder, "external.h5"), "w") as f:
         f.create_dataset("/x", array.shape, ">i4", external=[(names[0], 6, 100), (names[1], 0, h5py.h5f.UNLIMITED)])
-    expect("external.h5", "/x", "direct", np.frombuffer(data[:-50] + bytes(50), ">i4").reshape(array.shape))
+        for name, element in {"/behind": ">i4", "/locked_behind": "<i8"}.items():  # the other type is libhdf5's to make
+            layout = h5py.VirtualLayout(array.shape, element)
+            layout[:] = h5py.VirtualSource(f["x"])
+            f.create_virtual_dataset(name, layout)
+        layout = h5py.VirtualLayout((10, 6), ">i4")
+        layout[:] = h5py.VirtualSource(f["behind"])[5:15]
+        f.create_virtual_dataset("/far_behind", layout)
+    there = np.frombuffer(data[:-50] + bytes(50), ">i4").reshape(array.shape)
+    expect("external.h5", "/x", "direct", there)
+    expect("external.h5", "/behind", "direct", there)
+    expect("external.h5", "/locked_behind", "locked", there.astype("<i8"))
+    expect("external.h5", "/far_behind", "direct", there[5:15])
 
 
 def virtual_datasets():

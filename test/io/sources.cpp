@@ -221,6 +221,23 @@ BOOST_AUTO_TEST_CASE(external_files_are_looked_for_where_the_process_worked_when
   BOOST_TEST((all_rows(reader) == expected));
 }
 
+BOOST_AUTO_TEST_CASE(zeros_that_stand_for_the_rest_of_external_files_are_told_with_what_is_there) {
+  // 30 x 6 of int32 are 720 bytes. Of those the first file holds 100, and the second all others but 50.
+  const std::string words = "its external files hold 670 of 720 bytes, and the others read as zeros";
+  const auto ends_with = [&](const std::string& reason, const std::string& path) {
+    BOOST_TEST(reason.ends_with(path == "/x" ? "; " + words : "; of its source /x, " + words), path << ": " << reason);
+  };
+  const io::file file(made_folder() / "external.h5");
+  for (const std::string path : {"/x", "/behind", "/locked_behind", "/far_behind"}) {
+    const auto info = file.describe(path);
+    ends_with(info.reason, path);
+    if (path == "/x") BOOST_TEST(info.stored_bytes == 670u);
+    ends_with(open("external.h5", path).segments()[0].info.reason, path);
+  }
+  const working_in folder(made_folder());  // where the files of this one are, and are whole
+  BOOST_TEST(open("relative.h5", "/x").segments()[0].info.reason == "contiguous, in external files");
+}
+
 BOOST_AUTO_TEST_CASE(sources_lie_where_libhdf5s_own_variable_says) {
   // As h5py reads them under the same variable, in a process of its own.
   const auto moved = bytes_of_file(made_folder() / "moved.bin"), beside = bytes_of_file(made_folder() / "beside.bin");
