@@ -94,7 +94,7 @@ class damaged(program_case):
         self.assertEqual(results["damaged_rows"], 3 * chunk)
         for first, field in (3, "x"), (15, "x"), (7, "label"):
             self.assertIn(f"{field}: rows {first * chunk}-{(first + 1) * chunk - 1}", done.stdout)
-        self.assert_one_line(self.train(shown, expect=1)[0], "virtual.h5", "rows")
+        self.assert_one_line(self.train(shown, expect=1)[0], "virtual.h5", "damaged")
 
     def test_weights_of_rows_count_beside_the_mask(self):
         weights = numpy.random.default_rng(3).integers(0, 3, rows).astype("i2")

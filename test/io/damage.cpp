@@ -236,6 +236,12 @@ BOOST_AUTO_TEST_CASE(rows_that_are_lost_with_a_chunk_are_told_asked_for_or_not) 
   // Rows 18 and 21 of the source, the fourth and fifth from 9 on.
   BOOST_TEST((lost_with("/every_third", "/gzip", 2, 5, 1) == lost{5, 2, 1}));
   BOOST_TEST((lost_with("/stacked", "/gzip", 5, 0, 8) == lost{5, 1, 1}));
+  // Where libhdf5 reads: what was asked for, if each row shows what the others do, and that with filters.
+  BOOST_TEST((lost_with("/locked_behind", "/gzip", 3, 26, 4) == lost{26, 4, 1}));
+  BOOST_TEST((lost_with("/locked_behind", "/gzip", 3, 22, 4) == none));
+  BOOST_TEST((lost_with("/locked_apart", "/gzip", 3, 1, 3) == lost{1, 3, 1}));
+  BOOST_TEST((lost_with("/locked_apart", "/gzip", 3, 0, 12) == none));
+  BOOST_TEST((lost_with("/locked_beside", "/gzip", 3, 0, 8) == none));
 }
 
 BOOST_AUTO_TEST_CASE(what_a_disk_has_lost_is_damage_and_what_may_come_back_is_not) {

@@ -45,6 +45,14 @@ with h5py.File(path, "w") as f:
     layout[:] = h5py.VirtualSource("outside.h5", "gzip", shape)
     f.create_virtual_dataset("locked_outside", layout)
     source = h5py.VirtualSource(f["gzip"])
+    layout = h5py.VirtualLayout((12, 8), "<i4")  # rows that no source shows lie between those of one chunk
+    layout[0:4] = source[24:28]
+    layout[8:12] = source[28:32]
+    f.create_virtual_dataset("locked_apart", layout)
+    layout = h5py.VirtualLayout((8, 16), "<i4")
+    layout[:, :8] = source[24:32]
+    layout[:, 8:] = h5py.VirtualSource(f["apart"])[24:32]
+    f.create_virtual_dataset("locked_beside", layout)
     layout = h5py.VirtualLayout((16, 8), "<u4")
     layout[0:8] = source[40:48]
     layout[8:16] = source[8:16]

@@ -169,7 +169,12 @@ BOOST_AUTO_TEST_CASE(rows_of_a_virtual_dataset_are_left_out_by_the_chunks_of_its
        "f4",
        {"to[::2] = source[:350]", "to[1::2] = source[350:]"},
        [](std::uint64_t row) { return row / 2 + row % 2 * 350; }},
-      {"by libhdf5", "f8", {"to[:] = source"}, same}};
+      {"by libhdf5", "f8", {"to[:] = source"}, same},
+      {"two parts, by libhdf5",
+       "f8",
+       {"to[400:] = source[:300]", "to[:400] = source[300:]"},
+       [](std::uint64_t row) { return row < 400 ? row + 300 : row - 400; }},
+      {"columns apart, by libhdf5", "f8", {"to[:, 20:] = source[:, 20:]", "to[:, :20] = source[:, :20]"}, same}};
   for (const auto& [what, element, mappings, stored] : shapes)
     for (const std::vector<int>& chunks : {std::vector<int>{2}, {0, 1, 4, 10}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}})
       BOOST_TEST_CONTEXT(what << ", damaged chunks: " << chunks.size()) {
