@@ -4,6 +4,7 @@
 #include "external_bytes.hpp"
 #include "filters/filter_chain.hpp"
 #include "library_prefixes.hpp"
+#include "printable.hpp"
 #include "read_driver.hpp"
 #include "source_files.hpp"
 #include "text_reference.hpp"
@@ -214,8 +215,14 @@ std::uint64_t decoded_rows(const dataset_description& d, std::size_t row_axis) n
   return rows > 1 ? rows : 0;
 }
 
-std::string shortage_of_source(const dataset_description& source) {
-  return fmt::format("of its source {}, {}", source.info.path, source.external_shortage);
+std::string shortage_of_source(const open_dataset& from, const dataset_description& source) {
+  return fmt::format("of its source {}:{}, {}", file_name_of(from.id.native()).string(), source.info.path,
+                     source.external_shortage);
+}
+
+void tell_shortage(dataset_info& info, const std::string& shortage) {
+  if (!shortage.empty()) info.reason += "; " + shortage;
+  info.reason = printable(std::move(info.reason));
 }
 
 dataset_description describe_dataset(const open_dataset& from, text_form texts) {
@@ -247,7 +254,6 @@ dataset_description describe_dataset(const open_dataset& from, text_form texts) 
   describe_filters(d, creation.native());
   describe_fill(d, creation.native(), labels.labels ? labels.memory.native() : -1);
   choose_access(d);
-  if (!d.external_shortage.empty()) d.info.reason += "; " + d.external_shortage;
   return d;
 }
 

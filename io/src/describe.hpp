@@ -56,8 +56,10 @@ enum class text_form {
   references,  ///< as the bytes that are stored for them: see text_reference.hpp
 };
 
-/// The shortage of a virtual dataset's source, as it is said of the virtual one.
-std::string shortage_of_source(const dataset_description& source);
+/// The external_shortage of a virtual dataset's source, as it is said of the virtual one.
+std::string shortage_of_source(const open_dataset& dataset, const dataset_description& source);
+/// Adds a shortage, if there is one, to the reason of the dataset that a caller asked for, and makes that one line.
+void tell_shortage(dataset_info& info, const std::string& shortage);
 
 /// Describes the open dataset and chooses how it is read. Throws failure.
 dataset_description describe_dataset(const open_dataset& dataset, text_form texts = text_form::codes);

@@ -1,3 +1,5 @@
+#include "printable.hpp"
+
 #include <penstock/io/error.hpp>
 
 #include <fmt/format.h>
@@ -6,15 +8,14 @@
 #include <cctype>
 
 namespace penstock::io {
-namespace {
 
-/// Names of files and datasets may hold any bytes: what would end the line, or move a terminal's cursor, is a question
-/// mark here. error_context has the names as they are.
 std::string printable(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; }, '?');
   return text;
 }
+
+namespace {
 
 std::string place(const error_context& context) {
   std::string text = context.file;

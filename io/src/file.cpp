@@ -39,16 +39,17 @@ struct file::impl {
   dataset_info describe(const std::string& dataset) const {
     const library_guard guard;
     const open_dataset opened(id.native(), dataset);
-    auto info = describe_dataset(opened).info;
-    if (info.layout == layout::virtual_dataset) try {
+    dataset_description d = describe_dataset(opened);
+    if (d.info.layout == layout::virtual_dataset) try {
         auto sources = survey_sources(opened.id.native(), faults);
-        info.missing_sources = std::move(sources.absent);
-        if (!sources.short_source.empty()) info.reason += "; " + sources.short_source;
+        d.info.missing_sources = std::move(sources.absent);
+        d.external_shortage = std::move(sources.short_source);
       } catch (const failure& e) {
         if (!is_absence(e.system)) throw;
-        info.unreadable = e.what();
+        d.info.unreadable = e.what();
       }
-    return info;
+    tell_shortage(d.info, d.external_shortage);
+    return std::move(d.info);
   }
 
   dataset_files files_of(std::string_view name) const {

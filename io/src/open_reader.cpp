@@ -215,7 +215,6 @@ std::unique_ptr<dataset_reader> open_reader(read_world& world, const source_file
     }
     info.access = access::locked;
     info.reason = std::move(why);
-    if (!d->external_shortage.empty()) info.reason += "; " + d->external_shortage;
   }
   return std::make_unique<library_reader>(world, file.through, world.datasets++, d,
                                           world.files[file.number].identity.bytes);

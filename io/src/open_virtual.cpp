@@ -83,7 +83,8 @@ class source_opener {
     const auto d = std::make_shared<const dataset_description>(describe_dataset(dataset));
     if (d->external_files > 0) check_external_files(world_, file, dataset, d->external_files);
     source s{d, nullptr, d->info.access, d->info.reason};
-    if (!d->external_shortage.empty() && world_.short_source.empty()) world_.short_source = shortage_of_source(*d);
+    if (!d->external_shortage.empty() && world_.short_source.empty())
+      world_.short_source = shortage_of_source(dataset, *d);
     if (is_shown(*d)) {
       auto source_info = d->info;
       s.reader = open_reader(world_, file, dataset, d, source_info, depth_ + 1);

@@ -104,7 +104,7 @@ void row_reader::impl::add(location where) {
   decoded_rows = std::max(decoded_rows, is_virtual && s.info.access == access::locked
                                             ? decoded_rows_of_sources(dataset.id.native(), row_axis, world.faults)
                                             : o.reader->decoded_rows(row_axis));
-  if (!world.short_source.empty()) s.info.reason += "; " + world.short_source;
+  tell_shortage(s.info, is_virtual ? world.short_source : d->external_shortage);
   tell_caching(s.info, file.number);
   if (!allow_missing_sources && !s.info.missing_sources.empty())
     throw failure(fmt::format(

@@ -109,7 +109,7 @@ class survey {
     checked(H5Fget_filesize(file.native(), &bytes), "the size of its file cannot be read");
     const auto d = describe_dataset(source);
     found.check_bytes = std::max(found.check_bytes, chunk_check::half_bytes(d, bytes));
-    if (!d.external_shortage.empty() && found.short_source.empty()) found.short_source = shortage_of_source(d);
+    if (!d.external_shortage.empty() && found.short_source.empty()) found.short_source = shortage_of_source(source, d);
   } catch (const failure& e) {  // it is damaged: reading tells
     if (!is_absence(e.system)) throw;
   }

@@ -225,7 +225,10 @@ BOOST_AUTO_TEST_CASE(zeros_that_stand_for_the_rest_of_external_files_are_told_wi
   // 30 x 6 of int32 are 720 bytes. Of those the first file holds 100, and the second all others but 50.
   const std::string words = "its external files hold 670 of 720 bytes, and the others read as zeros";
   const auto ends_with = [&](const std::string& reason, const std::string& path) {
-    BOOST_TEST(reason.ends_with(path == "/x" ? "; " + words : "; of its source /x, " + words), path << ": " << reason);
+    BOOST_TEST(reason.ends_with(path == "/x"
+                                    ? "; " + words
+                                    : "; of its source " + (made_folder() / "external.h5").string() + ":/x, " + words),
+               path << ": " << reason);
   };
   const io::file file(made_folder() / "external.h5");
   for (const std::string path : {"/x", "/behind", "/locked_behind", "/far_behind"}) {

@@ -31,7 +31,8 @@ struct error_context {
   /// that ends. False for all that may go better the next time, or elsewhere.
   bool damaged = false;
   /// Where `damaged`, and it is a chunk that goes through filters, of the dataset or of a source that it shows: the
-  /// rows of the dataset, asked for or not, each of whose reads is this error again. Otherwise none.
+  /// rows of the dataset each of whose reads is this error again, asked for or not; of a virtual dataset, those of them
+  /// that are known (where libhdf5 reads it, only such as were asked for). Otherwise none.
   lost_rows lost{};
 };
 
