@@ -49,12 +49,15 @@ class pieces {
 
   struct piece {
     extent rows;                     ///< of one dataset
-    const io::error* why = nullptr;  ///< where they are lost; until failed()
+    const io::error* why = nullptr;  ///< where they are lost; until the next take(), or failed()
   };
   piece take() {
     extent& rest = left_.back();  // the next one
     piece next{in_one_dataset(reader_, rest)};
     extent run{next.rows.first + next.rows.count, 0};
+    std::erase_if(lost_, [&](const auto& each) {  // what lies before: pieces come in order
+      return each.first.first + (each.first.count - 1) * each.first.step < next.rows.first;
+    });
     for (const auto& [rows, why] : lost_)
       if (const extent found = first_lost(rows, next.rows); found.count > 0 && found.first < run.first)
         run = found, next.why = &why;
@@ -84,7 +87,7 @@ class pieces {
  private:
   const io::row_reader& reader_;
   std::vector<extent> left_;
-  std::vector<std::pair<io::lost_rows, io::error>> lost_;  // of the field
+  std::vector<std::pair<io::lost_rows, io::error>> lost_;  // of the field; not yet passed
 };
 
 bool joins(const damaged_rows& a, const damaged_rows& b) {
