@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,7 +36,7 @@ constexpr double least_seconds = 0.25;
 constexpr double most_seconds = 1;
 constexpr std::uint64_t least_blocks_each = 4;  // for a thread; with fewer they read the same pages all the time
 constexpr std::size_t page_bytes = 4096;        // what reads around the page cache are aligned to
-constexpr std::size_t most_files = 32;          // that are read
+constexpr std::size_t some_files = 32;          // that are read, if there are as many
 
 double seconds_since(clock::time_point start) { return std::chrono::duration<double>(clock::now() - start).count(); }
 
@@ -59,13 +60,21 @@ std::set<std::filesystem::path> files_of(const stream_request& request) {
   return names;
 }
 
+/// A part of those that may be open.
+std::size_t most_files() {
+  rlimit most{};
+  return ::getrlimit(RLIMIT_NOFILE, &most) == 0 ? static_cast<std::size_t>(most.rlim_cur) / 2 : some_files;
+}
+
 [[noreturn]] void refuse(const std::filesystem::path& name, int system) {
   throw std::runtime_error(fmt::format("{}: it could not be opened to measure the storage's limit: {}", name.string(),
                                        std::generic_category().message(system)));
 }
 
-/// The largest of them, not all: what is measured are the storage and the page cache, and descriptors are scarce.
-std::vector<open_file> open_files(const std::set<std::filesystem::path>& names, const stream_request& request) {
+/// The largest of them, as many as hold enough bytes, or 32: what is measured are the storage and the page cache, and
+/// descriptors are scarce.
+std::vector<open_file> open_files(const std::set<std::filesystem::path>& names, const stream_request& request,
+                                  std::uint64_t enough) {
   std::vector<std::pair<std::uint64_t, std::filesystem::path>> sizes;
   for (const auto& name : names) {
     std::error_code why;
@@ -74,9 +83,11 @@ std::vector<open_file> open_files(const std::set<std::filesystem::path>& names, 
     if (bytes > 0) sizes.emplace_back(bytes, name);
   }
   std::ranges::stable_sort(sizes, std::greater(), &std::pair<std::uint64_t, std::filesystem::path>::first);
-  if (sizes.size() > most_files) sizes.resize(most_files);
   std::vector<open_file> files;
+  std::uint64_t all = 0;
   for (const auto& [bytes, name] : sizes) {
+    if (files.size() >= some_files && (all >= enough || files.size() >= most_files())) break;
+    all += bytes;
     open_file file{.descriptor = {}, .bytes = bytes};
     if (request.around_page_cache) file.descriptor.reset(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT));
     if (!file.descriptor) file.descriptor.reset(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
@@ -177,11 +188,11 @@ penstock::pipeline::machine_limits measure(const stream_request& request, std::s
   const auto pinned = memory.at(gpu::memory_kind::pinned, block_item);
 
   penstock::pipeline::machine_limits limits;
-  const std::vector<open_file> files = open_files(names, request);
+  const std::uint64_t enough = least_blocks_each * threads * block;
+  const std::vector<open_file> files = open_files(names, request, enough);
   std::uint64_t bytes = 0;
   for (const open_file& file : files) bytes += file.bytes;
-  if (bytes >= least_blocks_each * threads * block)
-    limits.storage_bytes_per_second = measure_storage(request, files, pinned, block);
+  if (bytes >= enough) limits.storage_bytes_per_second = measure_storage(request, files, pinned, block);
   if (link) {
     const gpu::stream stream(request.device);
     limits.link_bytes_per_second = measure_link(stream, pinned, memory.at(gpu::memory_kind::device, block_item));

@@ -14,9 +14,9 @@ namespace examples {
 /// What the machine could do at best, measured briefly. The link's limit is measured once: pinned memory copied to the
 /// device in pieces of many blocks, as a pipeline copies neighbours together; absent on the host device, which has no
 /// link. That of the storage is measured once for each set of files that hold values (io::file::value_files), on the
-/// largest 32 of them: plain positioned reads on all processors or three quarters of them, whichever is faster, with
-/// the page cache as it is. Absent where these are too small: threads that read them are in each other's way, and the
-/// storage gives more.
+/// largest 32 of them, or more where these are too small: plain positioned reads on all processors or three quarters of
+/// them, whichever is faster, with the page cache as it is. Absent where all are too small: threads that read them are
+/// in each other's way, and the storage gives more.
 class limits_by_files {
  public:
   /// Those of a request. Measures what was not measured yet, with blocks of the size that the pipeline's plan chose,

@@ -288,7 +288,7 @@ void write_what_there_is(const examples::results& all, const options& o) {
   if (all.figures.empty() || (o.json.empty() && o.csv.empty() && o.plot.empty())) return;
   try {
     write(all, o);
-    fmt::print("an error ends this; the {} figures before it are written\n", all.figures.size());
+    fmt::print("an error ends this; what was measured before it is written\n");
   } catch (const std::exception& e) {
     fmt::print(stderr, "penstock-throughput: {}\n", e.what());
   }
@@ -317,7 +317,8 @@ void measure_all(const options& o) {
     for_each([&](const task& what, std::size_t batch_rows, const auto& price) {
       measure(what, batch_rows, price, o, limits, all);
     });
-  } catch (...) {
+  } catch (const std::exception& e) {
+    all.ended_by = e.what();
     write_what_there_is(all, o);
     throw;
   }

@@ -130,6 +130,7 @@ nlohmann::json to_json(const results& all) {
   json["storage_gb_per_s"] = in_gb(limits.storage_bytes_per_second);  // null: it is not known, or not one
   json["link_gb_per_s"] = in_gb(limits.link_bytes_per_second);        // null: the host has none
   for (const figure& f : all.figures) json[f.reader == "penstock" ? "runs" : f.reader].push_back(to_json(f));
+  if (!all.ended_by.empty()) json["ended_by"] = all.ended_by;
   return json;
 }
 

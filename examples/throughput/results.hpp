@@ -15,6 +15,7 @@ struct results {
   std::vector<figure> figures;  ///< in the order of measuring
   /// What the first file of saved results says; {} where they are measured: each figure has its own.
   std::optional<penstock::pipeline::machine_limits> saved_limits{};
+  std::string ended_by{};  ///< the error that came after these figures; empty: all are there
 };
 
 /// The limits that all results have in common: the storage's, where values of all figures come from the same files.

@@ -320,7 +320,7 @@ class throughput(program_case):
 
     def test_many_files_are_measured_with_few_descriptors(self):
         for part in range(100):
-            self.make_rows(rows=300, name=f"part{part:02}.h5")
+            self.make_rows(rows=3000, name=f"part{part:02}.h5")
         limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (80, 80))  # noqa: E731
         arguments = "--dataset", "/x", "--device", "host", "--epochs", "2", "--batch-rows", "100", "--block-bytes", "16KiB"
         running = self.start_program(
@@ -328,7 +328,7 @@ class throughput(program_case):
         self.assertEqual(running.communicate(timeout=300), (None, ""))
         self.assertEqual(running.returncode, 0)
         results = json.loads((self.folder / "results.json").read_text())
-        self.assertGreater(results["storage_gb_per_s"], 0)  # of 32 files of 75 KiB
+        self.assertGreater(results["storage_gb_per_s"], 0)  # of 32 files of 750 KiB
 
     def test_results_are_not_written_over_each_other_by_whatever_names(self):
         path = self.make_rows(rows=300)
@@ -456,15 +456,16 @@ class throughput(program_case):
         arguments = ["--dataset", "/x", "--dataset", "/bad", "--epochs", 1, "--repeat", 1, "--batch-rows", "64,128"]
         done = self.run_program("penstock-throughput", path, *arguments, "--json", saved, "--csv", table, expect=1)
         self.assert_one_line(done, "/bad", "1000")
-        runs = json.loads(saved.read_text())["runs"]
-        self.assertEqual([(run["dataset"], run["batch_rows"]) for run in runs], [("/x", 64), ("/x", 128)])
+        results = json.loads(saved.read_text())
+        self.assertEqual([(run["dataset"], run["batch_rows"]) for run in results["runs"]], [("/x", 64), ("/x", 128)])
+        self.assertIn("/bad", results["ended_by"])
         self.assertEqual(len(table.read_text().splitlines()), 3)
-        self.assertIn("the 2 figures before it are written", done.stdout)
+        self.assertIn("what was measured before it is written", done.stdout)
         # The error is told, too, where these cannot be written.
         done = self.run_program("penstock-throughput", path, *arguments, "--json", "/dev/full", expect=1)
         self.assertIn("/dev/full", done.stderr.splitlines()[0])
         self.assertIn("/bad", done.stderr.splitlines()[1])
-        self.assertNotIn("are written", done.stdout)
+        self.assertNotIn("is written", done.stdout)
         # Before the first figure there is nothing to write.
         self.forget(saved)
         arguments = ["--dataset", "/bad", "--epochs", 1, "--repeat", 1, "--json", saved]
