@@ -130,7 +130,7 @@ class seeds:
         parts = [[(3, 9), (1, 7)], [(19, 1), (0, 12)]]
         flat, cut = ((20, 12), (8, 5)), {"parts": parts}
         deep = b"[" * 100000 + b"]" * 100000
-        self.put("checkpoint", b'\0{"format":' + deep + b"}", "found-nests-without-end")
+        self.put("checkpoint", b'\0\0{"format":' + deep + b"}", "found-nests-without-end")
         self.put("run-state", b'{"penstock_state":' + deep + b"}", "found-nests-without-end")
         size = 8 * 5 * 4
         file, entries = in_a_row([noise(size + n)[:size] for n in range(9)], 5)
@@ -235,8 +235,18 @@ class seeds:
             {"training": {"rows": 1, "loss_sum": None}}, {"source": [], "steps": 18446744073709551615},
             {"identity": {"seed": 4}}, {"checksums": {"/normalisation/mean": None}}, {"checksums": 0},
         )):  # fmt: skip
-            self.put("checkpoint", bytes([0]) + json.dumps(patch).encode())
-            self.put("checkpoint", bytes([choice]) + json.dumps(patch).encode())
+            self.put("checkpoint", bytes([0, 0]) + json.dumps(patch).encode())
+            self.put("checkpoint", bytes([choice, 0]) + json.dumps(patch).encode())
+        for choice, patch in enumerate((
+            {}, {"begun_step": None}, {"begun_step": {"batches": 2}}, {"begun_step": {"rows": 5}},
+            {"begun_step": {"batch_rows": 2, "of": 4}}, {"begun_step": {"weight": -1}}, {"begun_step": {"bad_input": 3}},
+            {"begun_step": {"bad_loss": 1 << 62}}, {"next_row": 8}, {"next_row": 7}, {"begun_step": {"running": {"rows": 1e300}}},
+            {"classes": {"names": 1 << 40}}, {"classes": {"bytes_of_names": 2}}, {"classes": {"weights": 2}}, {"classes": None},
+            {"precision": "fp16", "loss_scale": 0},
+        )):  # fmt: skip
+            self.put("checkpoint", bytes([0, 1]) + json.dumps(patch).encode())
+            for dataset in range(22):  # each in turn is missing, of another type, shorter, or has other values
+                self.put("checkpoint", bytes([dataset << 3 | 1 + choice % 4, 1]) + json.dumps(patch).encode())
 
 
     def findings(self):
@@ -255,7 +265,7 @@ class seeds:
             "layers-without-gradients": {},
             "norms-without-gradients": {"layer_norm": True},
         }.items():
-            self.put("checkpoint", bytes([0]) + json.dumps(patch).encode(), f"found-{name}")
+            self.put("checkpoint", bytes([0, 0]) + json.dumps(patch).encode(), f"found-{name}")
         size = 8 * 5 * 4
         file, entries = in_a_row([smooth(size)] * 9)
         wraps = [(4, (1 << 64) - 20, size, 0)] + entries[:4] + entries[5:]
