@@ -83,7 +83,7 @@ void row_reader::impl::reserve(const read_resources& resources) {
     throw std::invalid_argument("read_resources::concurrency is 0; one read at a time is the least");
   with_context(place(segments.front().where, {}), [&] {
     ask_for_memory(world.faults, memory_items::scratch, resources.concurrency * needs.scratch.bytes());
-    scratches = std::make_unique<scratch_pool>(resources.concurrency, needs.scratch);
+    auto made = std::make_unique<scratch_pool>(resources.concurrency, needs.scratch);
     {
       const library_guard guard;
       world.checks.reserve(needs.check_bytes);
@@ -91,7 +91,17 @@ void row_reader::impl::reserve(const read_resources& resources) {
     const auto slots = cache_slots(resources);
     ask_for_memory(world.faults, memory_items::decoded, slots * needs.chunk_bytes);
     world.cache = slots > 0 ? std::make_unique<chunk_cache>(slots, needs.chunk_bytes) : nullptr;
+    scratches = std::move(made);
   });
+}
+
+/// Unless reserve() was called before. Where it fails, the next read tries again: std::call_once would hang then under
+/// ThreadSanitizer, and in C++ libraries that do not have glibc's pthread_once.
+void row_reader::impl::reserve_if_needed() {
+  if (is_reserved.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(reserving);
+  if (!scratches) reserve({});
+  is_reserved.store(true, std::memory_order_release);
 }
 
 std::size_t row_reader::impl::number_of_segment(std::uint64_t row) const {
@@ -197,9 +207,7 @@ void row_reader::read(std::uint64_t first, std::uint64_t count, std::span<std::b
     throw std::invalid_argument(fmt::format("{} rows of {} bytes need {} bytes, but {} are given", count, row_bytes(),
                                             count * row_bytes(), out.size()));
   if (out.empty()) return;
-  std::call_once(impl_->reserved, [this] {
-    if (!impl_->scratches) impl_->reserve({});
-  });
+  impl_->reserve_if_needed();
   const auto s = impl_->scratches->borrow();
   auto* to = out.data();
   for (auto n = impl_->number_of_segment(first); count > 0; ++n) {

@@ -6,6 +6,7 @@
 
 #include <penstock/io/row_reader.hpp>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -43,6 +44,7 @@ struct row_reader::impl {
   std::size_t cache_slots(const read_resources& resources) const noexcept;
   std::vector<memory_item> memory(const read_resources& resources) const;
   void reserve(const read_resources& resources);
+  void reserve_if_needed();
   void read_segment(std::size_t n, std::uint64_t first, std::uint64_t count, std::byte* out, scratch& s) const;
   void read_stored(std::size_t n, std::uint64_t first, std::uint64_t count, std::byte* out, scratch& s) const;
   std::uint64_t rows_of_piece(std::size_t n, std::uint64_t first, std::uint64_t count) const;
@@ -60,7 +62,8 @@ struct row_reader::impl {
   reader_memory needs;                                    // the largest of each, but the sums of what is held
   std::size_t open_mapping_bytes = 0, open_mappings = 0;  // the largest of open_segment::mapping_bytes, and how many
   std::unique_ptr<scratch_pool> scratches;
-  std::once_flag reserved;
+  std::mutex reserving;
+  std::atomic<bool> is_reserved{false};
 
   struct {
     std::filesystem::path path;
