@@ -50,10 +50,10 @@ bool is_of_device(const std::exception_ptr& cause) {
 /// those of a run that diverges, which should not take the place of older ones; of a device that failed nothing is
 /// known; and after results that could not be written, a log would lack a line where a run goes on.
 bool leaves_model_whole(const penstock::error& error, train::trainer& trainer) {
+  if (const auto* const of_rows = dynamic_cast<const train::error*>(&error)) return of_rows->where().of_data;
   const auto* const of_pass = dynamic_cast<const penstock::pipeline::error*>(&error);
-  if (of_pass == nullptr && dynamic_cast<const train::error*>(&error) == nullptr) return false;
-  if (of_pass != nullptr && is_of_device(of_pass->cause())) return false;
-  try {
+  if (of_pass == nullptr || is_of_device(of_pass->cause())) return false;
+  try {  // a row that could not be read may come before what the rows before it have done is looked at
     constexpr auto none = train::progress::no_row;
     const train::progress now = trainer.stage().progress();
     const std::uint64_t bad_input = now.bad_input == none ? none : now.bad_input & ~train::progress::of_second_input;

@@ -270,6 +270,28 @@ class train_resume(program_case):
         self.assertNotIn("is kept", done.stderr)
         self.assertEqual(state.read_bytes(), before)
 
+    def test_weights_with_which_an_evaluation_diverges_take_the_place_of_none(self):
+        path = self.make_data()
+        state = self.folder / "c.h5"
+        tests = ("--test-x", "/test_x", "--test-y", "/test_label", "--accumulate", 6)  # one step is an epoch
+        self.train("--checkpoint", state, "--epochs", 1, *tests)
+        before = state.read_bytes()
+        go_on = ("--checkpoint", state, "--epochs", 3, "--resume", "--optimizer", "adamw", *tests)
+        done = self.train(*go_on, rate=1e30, expect=1)
+        self.assert_one_line(done, "the loss is not finite", "of the test set")
+        self.assertNotIn("is kept", done.stderr)
+        self.assertEqual(state.read_bytes(), before)
+        # Nor where a row further behind is at fault by itself, which is told of first.
+        with h5py.File(path, "a") as file:
+            file["test_x"][199] = numpy.inf
+        done = self.train(*go_on, rate=1e30, expect=1)
+        self.assert_one_line(done, "/test_x row 199", "an input is not finite")
+        self.assertNotIn("is kept", done.stderr)
+        self.assertEqual(state.read_bytes(), before)
+        done = self.train(*go_on, expect=1)
+        self.assert_one_line(done, "/test_x row 199", "up to epoch 3, batch 0, is kept")
+        self.assertEqual(self.state_of(state)[1]["epoch"], 2)
+
     def test_a_plan_refuses_what_the_run_would(self):
         self.make_data()
         state, log = self.folder / "c.h5", self.folder / "log.csv"

@@ -51,11 +51,20 @@ named_row name_row(const rows_of_pass& rows, const std::string& field, std::uint
   return {row, stored ? fmt::format("{}:{} row {}: ", stored->file, stored->dataset, stored->row) : ""};
 }
 
+/// Whichever input it is of.
+std::uint64_t row_of_input(const progress& p) {
+  return p.bad_input == progress::no_row ? p.bad_input : p.bad_input & ~progress::of_second_input;
+}
+
 }  // namespace
 
 std::uint64_t first_fault(const progress& p) {
-  const std::uint64_t input = p.bad_input == progress::no_row ? p.bad_input : p.bad_input & ~progress::of_second_input;
-  return std::min({input, p.bad_loss, p.bad_gradient, p.bad_label, p.bad_weight});
+  return std::min({row_of_input(p), p.bad_loss, p.bad_gradient, p.bad_label, p.bad_weight});
+}
+
+bool leaves_model_whole(const progress& p) {
+  constexpr auto none = progress::no_row;
+  return p.bad_gradient == none && (p.bad_loss == none || row_of_input(p) <= p.bad_loss);  // which follows from it
 }
 
 /// Rows are numbered by their position in the epoch; the order knows which rows of the source they are, and the
@@ -65,7 +74,7 @@ void check_rows(const progress& p, const trainer_options& options, const learner
   const auto fail = [&](const std::string& field, std::uint64_t at, const std::string& sentence) {
     const auto [row, place] = name_row(rows, field, at);
     throw error(fmt::format("{}{} (row {} of the {}, epoch {})", place, sentence, row, rows.what, rows.epoch),
-                {.epoch = rows.epoch, .step = p.steps, .rows = {row}, .file = {}});
+                {.epoch = rows.epoch, .step = p.steps, .rows = {row}, .of_data = leaves_model_whole(p)});
   };
   constexpr auto none = progress::no_row;
   if (p.bad_label != none) fail(options.label, p.bad_label, bad_target(options.stage));
@@ -109,7 +118,7 @@ void check_that_rows_count(std::uint64_t valid_rows, const metrics& counted, con
     causes.emplace_back("the weights of their classes are 0");
   if (!plan.damage_mask.empty()) causes.emplace_back("all are damaged");
   throw error(fmt::format("no row of the {} counts: {}", rows.what, fmt::join(causes, ", or ")),
-              {.epoch = rows.epoch, .step = 0, .rows = {}, .file = {}});
+              {.epoch = rows.epoch, .of_data = true});
 }
 
 void check_that_steps_count(const progress& before, const progress& now, const trainer_options& options,

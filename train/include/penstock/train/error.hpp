@@ -15,6 +15,9 @@ struct place {
   std::uint64_t step = 0;
   std::vector<std::uint64_t> rows{};  ///< row numbers in the source, of the rows at fault
   std::string file{};                 ///< a checkpoint's
+  /// What the rows hold is at fault (inputs, labels, weights), and no loss or gradient that is not finite though they
+  /// are, as those of a run that diverges: the model is as the last whole step made it.
+  bool of_data = false;
 };
 
 /// Training failed: a loss or input that is not finite, a label outside its range, a checkpoint that does not fit.
