@@ -15,7 +15,7 @@ namespace {
 struct account {
   std::atomic<pid_t> process = 0;      ///< in which so many are
   std::atomic<std::size_t> count = 0;  ///< at work
-  std::atomic<pid_t> threads_of = 0;   ///< the process that has made loaders; 0: none yet
+  std::atomic<pid_t> threads_of = 0;   ///< the process that has begun the threads of loaders; 0: none has
 };
 
 account& of_process() {
@@ -42,8 +42,9 @@ at_work::at_work(with what) : process_(getpid()) {
     all.process = process_;
   }
   ++all.count;
-  if (what == with::a_loader) all.threads_of = process_;
 }
+
+void at_work::begin_threads() { of_process().threads_of = process_; }
 
 at_work::~at_work() {
   if (process_ == getpid()) --of_process().count;

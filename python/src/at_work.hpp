@@ -16,11 +16,14 @@ class at_work {
   };
 
   /// Throws forked in a child that was forked while anything was at work, and for a loader also in one whose parent had
-  /// made any.
+  /// begun the threads of any.
   explicit at_work(with what);
   ~at_work();
   at_work(const at_work&) = delete;
   at_work& operator=(const at_work&) = delete;
+
+  /// oneTBB's threads may begin: from here on, no child can make a loader. One that was refused before has begun none.
+  void begin_threads();
 
  private:
   const pid_t process_;

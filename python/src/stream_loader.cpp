@@ -19,7 +19,7 @@ pipeline::source source_of(const loader_request& request, which_rows which) {
 }
 
 pipeline::pipeline build(const loader_request& request, const row_maps& maps, kept_criteria& kept,
-                         std::optional<pipeline::calibration>& measured) {
+                         std::optional<pipeline::calibration>& measured, at_work& here) {
   const without_gil unlocked;
   std::vector<pipeline::host_transform> transforms;
   if (!maps.empty()) transforms = maps.transforms(pipeline::read(source_of(request, which_rows::all)).open().fields());
@@ -29,11 +29,16 @@ pipeline::pipeline build(const loader_request& request, const row_maps& maps, ke
   const gpu::device device = gpu::device::parse(request.device);
   if (request.calibrate) {
     for (row_criteria& one : kept) one.keep_answers();
+    here.begin_threads();  // though it may be refused yet: calibrating begins with what the loader does
     measured = pipeline::calibrate(description, device, request.budget, {}, *request.calibrate);
     description = std::move(description) | *measured;
     for (row_criteria& one : kept) one.keep_answers();
   }
-  return description.build(device, request.budget);
+  pipeline::opened opened = description.open();
+  const pipeline::pipeline_plan plan = opened.plan(device, request.budget);
+  auto memory = std::make_shared<gpu::memory>(device, plan.ledger);
+  here.begin_threads();
+  return std::move(opened).build(plan, std::move(memory));
 }
 
 /// Runs signal handlers, if this is the main thread: Ctrl-C ends the wait.
@@ -56,7 +61,7 @@ stream_loader::stream_loader(loader_request request, kept_criteria& kept)
       at_work_(std::make_unique<at_work>(at_work::with::a_loader)),
       budget_(request.budget),
       maps_(std::move(request.maps)),
-      pipeline_(std::make_unique<pipeline::pipeline>(build(request, maps_, kept, measured_))) {}
+      pipeline_(std::make_unique<pipeline::pipeline>(build(request, maps_, kept, measured_, *at_work_))) {}
 
 void stream_loader::refuse_waiting() const {
   if (whose_turn_ == std::this_thread::get_id())

@@ -387,6 +387,26 @@ def test_a_loader_may_be_made_in_a_child_whose_parent_has_had_none(small):
     assert finish(start(code, small, FORK)) == (0, LACKS_THREADS + "used (2000, None)\n2000\n", "")
 
 
+REFUSED = [
+    ("ps.Loader(ps.Source(x=place.replace('small', 'none')), 10, device='host')", "OSError"),
+    ("ps.Loader(source, 10, device='host', device_memory='1B')", "MemoryError"),
+    ("ps.Loader(source.where('label', lambda label: 1 / 0), 10, device='host')", "ZeroDivisionError"),
+]
+
+
+@pytest.mark.parametrize("refused, error", REFUSED)
+def test_a_loader_may_be_made_in_a_child_whose_parent_was_refused_one(small, refused, error):
+    code = f"""
+    place = {str(small)!r} + ":/label"
+    try:
+        {refused}
+    except Exception as e:
+        print([base.__name__ for base in type(e).__mro__].count({error!r}))
+    child(lambda: rows_of(make()))
+    """
+    assert finish(start(code, small, FORK)) == (0, "1\nused 2000\n", "")
+
+
 CALLS = ["len(ps.inspect(file))", "int(ps.price(source, ps.Sequential(), 10).read_amplification)"]
 
 
