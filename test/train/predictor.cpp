@@ -4,7 +4,9 @@
 
 #include <penstock/bytes.hpp>
 #include <penstock/fault.hpp>
+#include <penstock/gpu/error.hpp>
 #include <penstock/io/attribute.hpp>
+#include <penstock/io/error.hpp>
 #include <penstock/train/error.hpp>
 #include <penstock/train/predictor.hpp>
 
@@ -51,6 +53,14 @@ struct counting_device final : fault_injector {
   fault before(fault_site site, std::string_view, std::uint64_t, std::size_t) override {
     calls += site == fault_site::cuda_call ? 1 : 0;
     return {};
+  }
+};
+
+/// Of CUDA calls, or what the host does in their place, the next but `left` fails; below 0: none does.
+struct failing_call final : fault_injector {
+  std::atomic<int> left{-1};
+  fault before(fault_site site, std::string_view, std::uint64_t, std::size_t) override {
+    return {.error = site == fault_site::cuda_call && left-- == 0 ? 719 : 0};  // cudaErrorLaunchFailure
   }
 };
 
@@ -358,6 +368,53 @@ BOOST_AUTO_TEST_CASE(a_predictor_says_which_checkpoint_it_read) {
   run.trainer.save(file);
   BOOST_TEST(in_file() != in_first);
   BOOST_TEST(predictor.load(file) == in_file());
+}
+
+BOOST_AUTO_TEST_CASE(weights_of_two_checkpoints_predict_nothing) {
+  const training_file data;
+  const auto first = data.path("a.h5"), second = data.path("b.h5");
+  training_run run(data, small_trainer());
+  run.trainer.normalise_from(run.planned.training);
+  run.trainer.save(first);
+  run.trainer.train_epoch(run.planned.training);
+  run.trainer.save(second);
+  const auto options = options_for(first);
+  const auto device = gpu::device::host();
+  const auto calls = std::make_shared<failing_call>();
+  const gpu::stream stream(device, false, calls);
+  train::predictor predictor(stream, options, std::make_shared<gpu::memory>(device, train::plan(device, options)));
+  const auto predicted = [&] {
+    const auto* values = static_cast<const float*>(predictor.predict(data.x.data(), 50));
+    return std::vector<float>(values, values + 50 * training_file::classes);
+  };
+  predictor.load(second);
+  const auto of_second = predicted();
+  predictor.load(first);
+  const auto of_first = predicted();
+  BOOST_TEST(!test::same_bits<float>(of_first, of_second));
+  // What is refused before anything is written changes nothing.
+  BOOST_CHECK_THROW(predictor.load(data.path("none.h5")), io::error);
+  BOOST_CHECK_THROW(predictor.load(data.file), train::error);
+  BOOST_TEST(test::same_bits<float>(predicted(), of_first));
+  const auto torn = [](const train::error& e) { return std::string(e.what()).find("to its end") != std::string::npos; };
+  int failed = 0;
+  for (int call = 0;; ++call) {
+    calls->left = call;
+    try {
+      predictor.load(second);
+      break;
+    } catch (const gpu::error&) {
+    }
+    ++failed;
+    calls->left = -1;
+    BOOST_CHECK_EXCEPTION(predicted(), train::error, torn);
+    BOOST_CHECK_THROW(predictor.load(data.path("none.h5")), io::error);
+    BOOST_CHECK_EXCEPTION(predicted(), train::error, torn);
+    predictor.load(first);
+    BOOST_TEST(test::same_bits<float>(predicted(), of_first));
+  }
+  BOOST_TEST(failed > 4);  // weights and biases of two layers, at the least
+  BOOST_TEST(test::same_bits<float>(predicted(), of_second));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

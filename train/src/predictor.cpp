@@ -35,6 +35,13 @@ const void* inputs_of(const pipeline::batch& batch, const std::string& x, const 
   return view.data;
 }
 
+/// Weights of which some are of another file are none of a model.
+void refuse_torn(const predictor::impl& p) {
+  if (p.torn)
+    throw error(
+        "a checkpoint could not be read to its end, and some of the weights are those of before; load one again");
+}
+
 /// Predictions on their way to the host: two landing places, one filled while the other is handed on.
 class landing_places {
  public:
@@ -108,10 +115,14 @@ predictor::~predictor() = default;
 
 std::string predictor::load(const std::filesystem::path& checkpoint) {
   impl& self = *impl_;
-  loaded_weights there = load_weights(checkpoint, self.options.model, self.items,
-                                      [&](const state_item& item, std::size_t offset, const std::byte* from,
-                                          std::size_t bytes) { self.write(item.data + offset, from, bytes); });
+  loaded_weights there =
+      load_weights(checkpoint, self.options.model, self.items,
+                   [&](const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes) {
+                     self.torn = true;
+                     self.write(item.data + offset, from, bytes);
+                   });
   self.set(there.statistics);
+  self.torn = false;
   return std::move(there.checksum);
 }
 
@@ -122,6 +133,7 @@ const void* predictor::predict(const void* x, std::size_t rows, std::uint64_t fi
   if ((x2 != nullptr) != (sides(impl_->options.model) == 2))
     throw std::invalid_argument(
         fmt::format("the model has {} inputs, and there are rows of {}", sides(impl_->options.model), x2 ? 2 : 1));
+  refuse_torn(*impl_);
   return impl_->predict(x, x2, {rows, rows, first_row});
 }
 

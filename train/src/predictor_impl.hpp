@@ -40,6 +40,7 @@ struct predictor::impl {
   predictor_options options;
   std::shared_ptr<gpu::memory> memory;
   std::vector<state_item> items;
+  bool torn = false;  // loading a checkpoint ended midway
 };
 
 /// The options of a stage that would compute what the predictor does.

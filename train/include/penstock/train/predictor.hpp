@@ -63,7 +63,9 @@ class predictor {
 
   /// Takes weights and statistics of the inputs from a checkpoint, and gives the checksum of what was read: that which
   /// the file has as its attribute "penstock_checksum", unless another took its place since. Blocks. Throws io::error,
-  /// and train::error where it is of another model.
+  /// and train::error where it is of another model, or damaged: the weights are those of before then. Where it throws
+  /// midway (the device fails, or the file changes while it is read), predict() throws train::error until a checkpoint
+  /// was loaded.
   std::string load(const std::filesystem::path& checkpoint);
 
   /// The predictions of `rows` rows of x, both in the device's memory, in stream order; the next call writes over them.
