@@ -144,14 +144,14 @@ train::progress stage::progress() { return impl_->read_step_state().progress; }
 const train::progress& stage::latest_progress() {
   impl& s = *impl_;
   if (s.asked && s.arrived.done()) {
-    s.latest = s.landing->progress;
+    s.latest = s.landed();
     s.asked = false;
   }
   if (!s.asked) {
     gpu::copy(s.stream, s.landing, s.state, sizeof(step_state));
     s.arrived.record(s.stream);
     s.asked = true;
-    if (s.stream.device().is_host()) s.latest = s.landing->progress;
+    if (s.stream.device().is_host()) s.latest = s.landed();
   }
   return s.latest;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "input_fault.hpp"
 #include "stage_memory.hpp"
 
 #include <penstock/gpu/memory.hpp>
@@ -58,17 +59,27 @@ struct stage::impl {
       done += piece;
     }
   }
+  /// The progress of the state that has arrived, with bad_input as it is documented.
+  train::progress landed() const noexcept {
+    train::progress there = landing->progress;
+    there.bad_input = from_order_of_input(there.bad_input);
+    return there;
+  }
+  /// With such a progress, as write_step_state() takes it. Blocks.
   step_state read_step_state() {
     stream.synchronize();  // a request for the latest progress may still be writing to the landing place
     gpu::copy(stream, landing, state, sizeof(step_state));
     stream.synchronize();
     asked = false;
-    latest = landing->progress;
-    return *landing;
+    step_state now = *landing;
+    latest = now.progress = landed();
+    return now;
   }
   /// It is the latest progress then. Blocks.
   void write_step_state(const step_state& now) {
-    write(reinterpret_cast<std::byte*>(state), reinterpret_cast<const std::byte*>(&now), sizeof now);
+    step_state there = now;
+    there.progress.bad_input = to_order_of_input(now.progress.bad_input);
+    write(reinterpret_cast<std::byte*>(state), reinterpret_cast<const std::byte*>(&there), sizeof there);
     latest = now.progress;
   }
   /// The same of metrics that were set in stream order: an answer that is on its way, or has arrived, is of before.

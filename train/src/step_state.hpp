@@ -18,7 +18,7 @@ struct row_block {
 /// What steps leave behind, in the device's memory: read and changed by kernels only, so that no step waits for the
 /// host.
 struct step_state {
-  train::progress progress;
+  train::progress progress;       ///< whose bad_input is in the form of input_fault.hpp here
   row_block block;                ///< of the pass under way
   const void* targets = nullptr;  ///< of its rows
   const void* weights = nullptr;  ///< of its rows; null: all 1

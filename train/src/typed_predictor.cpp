@@ -1,4 +1,5 @@
 #include "elementwise.hpp"
+#include "input_fault.hpp"
 #include "predicted_rows.hpp"
 #include "predictor_impl.hpp"
 #include "stage_memory.hpp"
@@ -88,6 +89,7 @@ class typed_predictor final : public predictor::impl {
     gpu::copy(stream, staging_.data(), state_, sizeof now);
     stream.synchronize();
     std::memcpy(static_cast<void*>(&now), staging_.data(), sizeof now);
+    now.progress.bad_input = from_order_of_input(now.progress.bad_input);
     return now;
   }
 

@@ -15,13 +15,8 @@ inline void note_first(std::uint64_t& where, std::uint64_t row) noexcept {
   }
 }
 
-/// The same for progress::bad_input.
-inline void note_input(std::uint64_t& where, std::uint64_t row) noexcept {
-  std::atomic_ref<std::uint64_t> first(where);
-  std::uint64_t seen = first.load();
-  while (order_of_input(row) < order_of_input(seen) && !first.compare_exchange_weak(seen, row)) {
-  }
-}
+/// The same for step_state's bad_input.
+inline void note_input(std::uint64_t& where, std::uint64_t row) noexcept { note_first(where, order_of_input(row)); }
 
 inline void add_one(std::uint64_t& where) noexcept { std::atomic_ref<std::uint64_t>(where).fetch_add(1); }
 
