@@ -188,6 +188,20 @@ BOOST_AUTO_TEST_CASE(of_two_inputs_at_fault_the_one_of_the_first_row_is_noted) {
                s.observe(data.second.row(16), 8, 8, 16 + second);
                s.observe(data.first.row(24), 8, 8, 24);
              }) == 20 + second);
+  // So it is where a begun step has one.
+  for (const std::uint64_t begun : {std::uint64_t{20}, 20 + second, 40 + second, train::progress::no_row}) {
+    const auto go_on = [&](train::stage& s) {
+      s.go_on({.batches = 1, .rows = 16, .weight = 16, .bad_input = begun});
+      BOOST_TEST(s.latest_progress().bad_input == begun);
+    };
+    BOOST_TEST(noted(go_on) == begun);
+    BOOST_TEST(noted([&](train::stage& s) {
+                 go_on(s);
+                 s.accumulate(data.rows(35, 29));
+                 const std::uint64_t both = s.begun().bad_input;
+                 BOOST_TEST(both == s.latest_progress().bad_input);
+               }) == ((begun & ~second) == 20 ? begun : 40));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(what_does_not_fit_together_is_refused) {
