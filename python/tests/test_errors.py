@@ -67,7 +67,8 @@ def test_a_broken_chunk_names_its_rows_and_stage(tmp_path):
         with pytest.raises(ps.DataError, match="broken.h5") as caught:
             for batch in loader.epoch(0):
                 np.testing.assert_array_equal(batch.numpy("v"), batch.row_ids())
-        assert (caught.value.stage, caught.value.epoch) == ("read", 0) and "rows" in str(caught.value)
+        assert caught.value.stage == "read" and "rows" in str(caught.value)
+        assert caught.value.epoch in (0, 1)  # the file is one block, which is read for both at once: whichever comes first
         with pytest.raises(ps.DataError):  # again, and no hang
             list(loader.epoch(0))
 
