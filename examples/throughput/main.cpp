@@ -126,7 +126,7 @@ void add_timing_options(CLI::App& app, options& o) {
   app.add_option("--trace", o.trace, "Write what blocks went through at the last figure to this file, for Perfetto");
 }
 
-/// Options that would have no effect are mistakes.
+/// Nothing is measured then: no other option would have an effect.
 void let_saved_results_stand_alone(CLI::App& app) {
   CLI::Option* const saved = app.get_option("--from");
   for (CLI::Option* const each : app.get_options())

@@ -46,12 +46,13 @@ struct geometry {
   std::size_t slots = 0;
   std::size_t images = 0;  ///< on the host a slot is its own image
   std::uint64_t ring_rows = 0;
-  std::uint64_t quantum_rows = 0;  ///< consumed rows are given back in steps of at least so many
-  std::uint64_t piece_rows = 0;    ///< rows that come out of a pool together, at most
-  bool whole_pieces = false;       ///< the ring has room for such a piece beside all that a consumer can hold
-  bool watchful = false;           ///< there are processors to spare: who waits watches for a while first
-  std::size_t threads = 1;         ///< readers at first
-  std::size_t most_threads = 1;    ///< and at most: the run tries what is fastest
+  /// Consumed rows are given back in steps of at least so many; those that are poisoned with each batch.
+  std::uint64_t quantum_rows = 0;
+  std::uint64_t piece_rows = 0;  ///< rows that come out of a pool together, at most
+  bool whole_pieces = false;     ///< the ring has room for such a piece beside all that a consumer can hold
+  bool watchful = false;         ///< there are processors to spare: who waits watches for a while first
+  std::size_t threads = 1;       ///< readers at first
+  std::size_t most_threads = 1;  ///< and at most: the run tries what is fastest
   // A larger budget would give more of these.
   bool slots_cut_short = false;
   bool ring_cut_short = false;

@@ -29,7 +29,7 @@ struct batch_options {
   std::size_t held = 1;  ///< batches that the consumer may hold beside the one it gets next
   /// For finding mistakes: rows that were given back, and slots and their copies on the device whose rows are out, are
   /// overwritten with bytes 0xff (NaN, -1) in the order of the streams that used them, so that who reads them later
-  /// does not get away with it. Costs a write of every row for each.
+  /// does not get away with it. Costs a write of every row for each, and on a device calls for each batch.
   bool poisoned = false;
 };
 
