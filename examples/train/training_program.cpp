@@ -54,10 +54,7 @@ bool leaves_model_whole(const penstock::error& error, train::trainer& trainer) {
   const auto* const of_pass = dynamic_cast<const penstock::pipeline::error*>(&error);
   if (of_pass == nullptr || is_of_device(of_pass->cause())) return false;
   try {  // a row that could not be read may come before what the rows before it have done is looked at
-    constexpr auto none = train::progress::no_row;
-    const train::progress now = trainer.stage().progress();
-    const std::uint64_t bad_input = now.bad_input == none ? none : now.bad_input & ~train::progress::of_second_input;
-    return now.bad_gradient == none && (now.bad_loss == none || bad_input <= now.bad_loss);  // which follows from it
+    return leaves_model_whole(trainer.stage().progress());
   } catch (const penstock::error&) {
     return false;
   }

@@ -20,9 +20,6 @@ struct rows_of_pass {
 /// The number of the first row at fault, which blocks every update from its step on; progress::no_row: there is none.
 std::uint64_t first_fault(const progress& p);
 
-/// Whether no loss and no gradient says that the run diverges: none is at fault, or a loss by the inputs of its row.
-bool leaves_model_whole(const progress& p);
-
 /// Throws train::error that names the row at fault, where it is stored, and what is wrong with it.
 void check_rows(const progress& p, const trainer_options& options, const learner& model, const rows_of_pass& rows);
 

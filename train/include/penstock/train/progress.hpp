@@ -28,6 +28,10 @@ struct progress {
   std::uint64_t clean_steps = 0;  ///< since it last changed
 };
 
+/// Whether faults of rows, if any, left weights and moments that are worth keeping: no loss and no gradient says that
+/// the run diverges. None is at fault, or a loss by the inputs of its row.
+bool leaves_model_whole(const progress& p);
+
 /// A step between two of its batches: what accumulate() has added since the last update(), but for the sums of
 /// gradients, which the stage holds; for checkpoints.
 struct begun_step {
