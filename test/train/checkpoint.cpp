@@ -1,7 +1,9 @@
+#include "failing_call.hpp"
 #include "fixture.hpp"
 #include "training_file.hpp"
 
 #include <penstock/bytes.hpp>
+#include <penstock/io/error.hpp>
 #include <penstock/train/error.hpp>
 
 #include <boost/test/unit_test.hpp>
@@ -120,6 +122,45 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_of_another_run_is_refused_with_both_sides) {
   options.stage.seed = 77;
   refused(options, "77", "3");
   refused(small_trainer(64, 2), "128", "64");
+}
+
+/// Of what the device does while a checkpoint is taken in, each call fails once.
+BOOST_AUTO_TEST_CASE(a_resume_that_ends_midway_leaves_a_trainer_that_does_nothing_until_one_is_whole) {
+  const training_file data;
+  const auto first = data.path("a.h5"), second = data.path("b.h5"), third = data.path("c.h5");
+  const auto calls = std::make_shared<test::failing_call>();
+  training_run run(data, small_trainer(), gpu::device::host(), {}, pipeline::last_batch::pad, calls);
+  run.trainer.normalise_from(run.planned.training);
+  run.trainer.save(first);
+  run.trainer.train_epoch(run.planned.training);
+  run.trainer.save(second);
+  const auto of_second = run.weights();
+  run.trainer.resume(first);
+  BOOST_TEST(!test::same_bits<float>(run.weights(), of_second));
+  const auto torn = [](const train::error& e) { return std::string(e.what()).find("to its end") != std::string::npos; };
+  int failed = 0;
+  for (int call = 0;; ++call) {
+    calls->left = call;
+    try {
+      run.trainer.resume(second);
+      break;
+    } catch (const gpu::error&) {
+    }
+    ++failed;
+    calls->left = -1;
+    BOOST_CHECK_EXCEPTION(run.trainer.train_epoch(run.planned.training), train::error, torn);
+    BOOST_CHECK_EXCEPTION(run.trainer.evaluate(*run.planned.testing), train::error, torn);
+    BOOST_CHECK_EXCEPTION(run.trainer.save(third), train::error, torn);
+    BOOST_TEST(!std::filesystem::exists(third));
+    BOOST_CHECK_THROW(run.trainer.resume(data.path("none.h5")), io::error);
+    BOOST_CHECK_EXCEPTION(run.trainer.save(third), train::error, torn);
+    run.trainer.resume(first);
+  }
+  calls->left = -1;
+  BOOST_TEST(failed > 12);  // weights, biases and two moments of each, of two layers, at the least
+  BOOST_TEST(test::same_bits<float>(run.weights(), of_second));
+  run.trainer.save(third);
+  run.trainer.evaluate(*run.planned.testing);
 }
 
 BOOST_AUTO_TEST_CASE(one_of_another_precision_goes_on_and_says_so) {

@@ -1,3 +1,4 @@
+#include "failing_call.hpp"
 #include "fixture.hpp"
 #include "gpu.hpp"
 #include "training_file.hpp"
@@ -53,14 +54,6 @@ struct counting_device final : fault_injector {
   fault before(fault_site site, std::string_view, std::uint64_t, std::size_t) override {
     calls += site == fault_site::cuda_call ? 1 : 0;
     return {};
-  }
-};
-
-/// Of CUDA calls, or what the host does in their place, the next but `left` fails; below 0: none does.
-struct failing_call final : fault_injector {
-  std::atomic<int> left{-1};
-  fault before(fault_site site, std::string_view, std::uint64_t, std::size_t) override {
-    return {.error = site == fault_site::cuda_call && left-- == 0 ? 719 : 0};  // cudaErrorLaunchFailure
   }
 };
 
@@ -380,7 +373,7 @@ BOOST_AUTO_TEST_CASE(weights_of_two_checkpoints_predict_nothing) {
   run.trainer.save(second);
   const auto options = options_for(first);
   const auto device = gpu::device::host();
-  const auto calls = std::make_shared<failing_call>();
+  const auto calls = std::make_shared<test::failing_call>();
   const gpu::stream stream(device, false, calls);
   train::predictor predictor(stream, options, std::make_shared<gpu::memory>(device, train::plan(device, options)));
   const auto predicted = [&] {

@@ -94,8 +94,8 @@ struct training_run {
 
   training_run(const training_file& data, const train::trainer_options& options,
                gpu::device device = gpu::device::host(), fault_seam faults = {},
-               pipeline::last_batch last = pipeline::last_batch::pad)
-      : stream(device),
+               pipeline::last_batch last = pipeline::last_batch::pad, fault_seam of_stream = {})
+      : stream(std::in_place, device, false, std::move(of_stream)),
         planned([&] {
           auto training = data.open(options.stage.rows, last), testing = data.open(options.stage.rows);
           const auto plan = train::plan(device, {}, options.stage, training, &testing);

@@ -205,7 +205,7 @@ std::uint64_t next_row_in(const std::filesystem::path& file, const json& there, 
   return next_row;
 }
 
-resumed_run run_in(const std::filesystem::path& file, learner& to, const trainer_options& options) {
+resumed_run run_in(const std::filesystem::path& file, learner& to, const trainer_options& options, bool& torn) {
   const json there = read_attributes(file);
   try {
     check_identity(file, there, to.name(), options);
@@ -228,12 +228,14 @@ resumed_run run_in(const std::filesystem::path& file, learner& to, const trainer
     const input_statistics statistics =
         read_items(file, there, items, to.stage() != nullptr ? options.stage.model.inputs : 0,
                    [&](const state_item& item, std::size_t offset, const std::byte* from, std::size_t bytes) {
+                     torn = true;
                      if (item.path.starts_with(gradients_group)) return to.write_gradients(item, offset, from, bytes);
                      to.write_state(item, offset, from, bytes);
                    });
     to.set_normalisation(statistics);
     to.set_progress(progress);
     differences.push_back(in_short(to.set_algorithms(there.value("algorithms", std::string())), 2000));
+    torn = false;
     std::erase(differences, "");
     return {at, fmt::format("{}", fmt::join(differences, "; "))};
   } catch (const json::exception&) {
@@ -268,8 +270,9 @@ void check_run(const std::filesystem::path& file, const trainer_options& options
   });
 }
 
-resumed_run load_checkpoint(const std::filesystem::path& file, learner& to, const trainer_options& options) {
-  return read_whole(file, [&] { return run_in(file, to, options); });
+resumed_run load_checkpoint(const std::filesystem::path& file, learner& to, const trainer_options& options,
+                            bool& torn) {
+  return read_whole(file, [&] { return run_in(file, to, options, torn); });
 }
 
 void check_describable(learner& model, const trainer_options& options) {

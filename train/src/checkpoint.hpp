@@ -39,6 +39,7 @@ struct resumed_run {
 };
 /// See check_checkpoint().
 void check_run(const std::filesystem::path& file, const trainer_options& options);
-resumed_run load_checkpoint(const std::filesystem::path& file, learner& to, const trainer_options& options);
+/// `torn`: set from the first byte that is written to the model until all is.
+resumed_run load_checkpoint(const std::filesystem::path& file, learner& to, const trainer_options& options, bool& torn);
 
 }  // namespace penstock::train

@@ -109,6 +109,7 @@ void trainer::observe_inputs(train::stage& stage, pipeline::pipeline& training, 
 }
 
 epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_token stop, const observer& watch) {
+  refuse_torn();
   check_batch_rows(training.plan(), options_.stage);
   position_.source = checked_source(training);
   check_place(position_, training.batches_per_epoch());
@@ -206,6 +207,14 @@ epoch_progress trainer::train_epoch(pipeline::pipeline& training, std::stop_toke
   return done;
 }
 
+/// Weights of which some are another run's are none of a model.
+void trainer::refuse_torn() const {
+  if (torn_)
+    throw error(
+        "a checkpoint could not be read to its end, and some of the weights are those of before; resume from one "
+        "again");
+}
+
 /// The data and their order are those that the run began with.
 std::string trainer::checked_source(const pipeline::pipeline& training) const {
   const std::string source = source_of(training, options_, model_->stage() == nullptr);
@@ -240,6 +249,7 @@ void trainer::forget_step() {
 }
 
 metrics trainer::evaluate(pipeline::pipeline& testing, std::stop_token stop) {
+  refuse_torn();
   check_batch_rows(testing.plan(), options_.stage);
   const rows_of_pass rows{testing, "test set", 0};  // the first epoch of its own order: always the same
   pass_errors failing(testing, "evaluation", {rows.epoch, 0});
@@ -296,11 +306,12 @@ class_labels labels_of(const std::filesystem::path& checkpoint) { return read_la
 void check_checkpoint(const std::filesystem::path& file, const trainer_options& options) { check_run(file, options); }
 
 void trainer::save(const std::filesystem::path& file, fault_seam faults) {
+  refuse_torn();
   save_checkpoint(file, *model_, options_, position_, std::move(faults));
 }
 
 std::string trainer::resume(const std::filesystem::path& file) {
-  resumed_run there = load_checkpoint(file, *model_, options_);
+  resumed_run there = load_checkpoint(file, *model_, options_, torn_);
   position_ = std::move(there.at);
   if (position_.begun.batches == 0) model_->discard();  // of what this trainer itself had begun
   resumed_ = true;

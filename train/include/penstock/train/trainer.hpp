@@ -153,10 +153,11 @@ class trainer {
   void save(const std::filesystem::path& file, fault_seam faults = {});
   /// Goes on from a checkpoint as if it had never stopped. Throws io::error, and train::error that names both sides
   /// where the checkpoint is of another model, optimizer, seed or step size, or is damaged (it carries checksums);
-  /// nothing is changed then, unless another file took its place while it was read. Gives why it will not have the bits
-  /// of the run that was not stopped, in a sentence: another device or another version of its library, with other
-  /// algorithms, or a workspace that is too small for them; another precision, learning rate (with its schedule),
-  /// betas, epsilon, weight decay, clipping, or other batches of a step; within an epoch, another
+  /// nothing is changed then, unless another file took its place while it was read, or the device failed:
+  /// train_epoch(), evaluate() and save() are refused from there until a checkpoint was read whole. Gives why it will
+  /// not have the bits of the run that was not stopped, in a sentence: another device or another version of its
+  /// library, with other algorithms, or a workspace that is too small for them; another precision, learning rate (with
+  /// its schedule), betas, epsilon, weight decay, clipping, or other batches of a step; within an epoch, another
   /// options().stage.top_k, so that the epoch's count mixes two; a step that has begun and is made anew, since its
   /// batches or its precision were others, or the model, yours, shows no gradients, or a row of it was at fault in a
   /// run that skips no such steps; or epochs that were judged by another quantity than options().stop.watched, which
@@ -177,6 +178,7 @@ class trainer {
  private:
   std::string checked_source(const pipeline::pipeline& training) const;
   void forget_step();
+  void refuse_torn() const;
   void observe_inputs(train::stage& stage, pipeline::pipeline& training, std::stop_token stop, pass_errors& failing);
   metrics evaluate(pipeline::pipeline& testing, const rows_of_pass& rows, std::stop_token stop, pass_errors& failing);
 
@@ -185,6 +187,7 @@ class trainer {
   memory_monitor monitor_;
   train::position position_;
   bool resumed_ = false;  ///< and no epoch has begun since
+  bool torn_ = false;     ///< resume() ended midway
   confusion_matrix confusion_;
   std::string left_out_;
 };
