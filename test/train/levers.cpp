@@ -154,10 +154,11 @@ BOOST_AUTO_TEST_CASE(activations_leave_without_being_computed_again_where_that_t
 BOOST_AUTO_TEST_CASE(last_come_batches_below_the_floor) {
   train::stage_options asked = six_layers(train::sgd{.momentum = 0});
   asked.recompute_layers = 1;
-  const auto step = fitted(asked, counted(128, 2, 3) - 1);
+  const auto step = fitted(asked, counted(64, 2, 3));
   BOOST_TEST(used(step, {lever::offload_activations, lever::below_floor}));
   BOOST_TEST(step.stage.rows == 64u);
   BOOST_TEST(step.accumulate == 4u);
+  BOOST_TEST(used(fitted(asked, counted(128, 2, 3) - 1), {lever::below_floor}));  // 64 rows with all their outputs
   BOOST_TEST(fitted(asked, counted(1, 2, 3)).stage.rows == 1u);
   BOOST_TEST(!train::fit_step(host, asked, device_budget(counted(1, 2, 3) - 1)).has_value());
 }
@@ -194,6 +195,22 @@ BOOST_AUTO_TEST_CASE(below_the_floor_a_lever_that_would_leave_fewer_rows_is_pass
   BOOST_TEST_REQUIRE(step.has_value());
   BOOST_TEST(used(*step, {lever::below_floor}));
   BOOST_TEST(step->stage.rows == 64u);
+}
+
+BOOST_AUTO_TEST_CASE(below_the_floor_levers_that_leave_no_more_rows_are_passed_over) {
+  // Moments of 0.26 MB are 16 rows of inputs: too few for 128 rows where 64 fit with all as it was asked for.
+  const train::stage_options asked{
+      .model = {.inputs = 4096, .hidden = {8}, .outputs = 2}, .optimizer = train::adamw{}, .rows = 256, .threads = 1};
+  train::stage_options small = asked;
+  small.rows = 64;
+  const std::size_t bytes = train::plan(host, small).total(gpu::memory_kind::device);
+  const auto step = fitted(asked, bytes);
+  BOOST_TEST(used(step, {lever::below_floor}));
+  BOOST_TEST(step.stage.rows == 64u);
+  // One byte less, and moments that wait in pinned memory keep these 64 rows.
+  const auto less = fitted(asked, bytes - 1);
+  BOOST_TEST(used(less, {lever::offload_optimizer, lever::below_floor}));
+  BOOST_TEST(less.stage.rows == 64u);
 }
 
 BOOST_AUTO_TEST_CASE(what_is_tried_last_where_nothing_fits_takes_the_least_of_the_device) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -69,7 +70,7 @@ struct pulled_levers {
   std::vector<lever> used{};
 };
 
-/// In the order in which they are tried.
+/// In the order in which they are tried; the first has no lever.
 std::vector<pulled_levers> sets_of_levers(gpu::device d, const stage_options& asked, std::size_t rows) {
   std::vector<pulled_levers> sets;
   const auto with = [&](pulled_levers pulled, lever next) {
@@ -79,10 +80,11 @@ std::vector<pulled_levers> sets_of_levers(gpu::device d, const stage_options& as
   const auto add = [&](const pulled_levers& pulled) {
     const bool known =
         std::any_of(sets.begin(), sets.end(), [&](const pulled_levers& each) { return each.used == pulled.used; });
-    if (sets.empty() || !(known || pulled.used.empty())) sets.push_back(pulled);
+    if (!known) sets.push_back(pulled);
   };
   const pulled_levers as_asked{.stage = asked}, recomputed = with(as_asked, lever::recompute);
   const pulled_levers moments = with(recomputed, lever::offload_optimizer);
+  add(as_asked);
   add(recomputed);
   add(moments);
   add(with(recomputed, lever::offload_activations));  // the moments may find no room in pinned memory
@@ -195,18 +197,20 @@ std::optional<fitted_step> fit_step(gpu::device d, const stage_options& asked, c
 
   if (const std::size_t rows = largest_that_fits(asked, fits, above)) return settle({.stage = asked}, rows);
   std::vector<pulled_levers> sets = sets_of_levers(d, asked, above.front());
-  for (const pulled_levers& each : sets)
+  for (const pulled_levers& each : std::span(sets).subspan(1))
     if (const std::size_t rows = largest_that_fits(each.stage, fits, above)) return settle(each, rows);
-  // What waits in pinned memory may leave too little of it for as many rows as would fit without.
+  // What waits in pinned memory may leave too little of it for as many rows as would fit without; and of those that let
+  // as many rows fit, the fewest levers do.
   sort_by_bytes(d, sets);
   const pulled_levers* best = nullptr;
   std::size_t most = 0;
-  for (const pulled_levers& each : sets)
-    if (const std::size_t rows = largest_that_fits(each.stage, fits, below.empty() ? above : below);
-        rows > 0 && rows >= most) {
-      best = &each;
-      most = rows;
-    }
+  for (const pulled_levers& each : sets) {
+    const std::size_t rows = largest_that_fits(each.stage, fits, below.empty() ? above : below);
+    if (rows == 0 || rows < most) continue;
+    if (rows == most && std::pair(best->used.size(), best->used) <= std::pair(each.used.size(), each.used)) continue;
+    best = &each;
+    most = rows;
+  }
   if (best == nullptr) return std::nullopt;
   return settle(*best, most);
 }

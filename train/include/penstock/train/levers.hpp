@@ -54,7 +54,7 @@ std::size_t best_segment(gpu::device d, const stage_options& options);
 /// The fewest levers with which `asked` fits: rows at once are a divisor of asked.rows, so that a step has the rows
 /// that were asked for. Levers that `asked` has already stay. One that frees no device memory is passed over, and so is
 /// an offload with which nothing fits that fits without, as where pinned memory is scarce; below the floor, one that
-/// leaves fewer rows. Empty where one row fits with none of them; the last that `fits` was asked about is then what
+/// leaves no more rows. Empty where one row fits with none of them; the last that `fits` was asked about is then what
 /// takes the least device memory. `fits` is called a few times for each lever. Throws what it does, and like plan().
 std::optional<fitted_step> fit_step(gpu::device d, const stage_options& asked, const fits_budget& fits,
                                     std::size_t floor_rows = default_floor_rows);
