@@ -14,6 +14,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <limits>
@@ -59,9 +60,11 @@ struct counting_device final : fault_injector {
 
 /// The predictions of all rows of the file, in its order.
 std::vector<float> predictions(const training_file& data, const std::filesystem::path& checkpoint,
-                               train::predictor_options options, gpu::device device = gpu::device::host()) {
+                               train::predictor_options options, gpu::device device = gpu::device::host(),
+                               pipeline::shard_options share = {}) {
+  const auto last = share.shards > 1 ? pipeline::last_batch::pad : pipeline::batch_options{}.last;
   auto opened = (pipeline::read(pipeline::source{}.field("x", {{data.file, "/x"}}, {.as = type::float32})) |
-                 pipeline::batch_options{.rows = options.rows})
+                 pipeline::batch_options{.rows = options.rows, .last = last} | pipeline::sharded(share))
                     .open();
   auto items = train::plan(device, options);
   const auto plan = opened.plan(device, {}, items);
@@ -408,6 +411,31 @@ BOOST_AUTO_TEST_CASE(weights_of_two_checkpoints_predict_nothing) {
   }
   BOOST_TEST(failed > 4);  // weights and biases of two layers, at the least
   BOOST_TEST(test::same_bits<float>(predicted(), of_second));
+}
+
+BOOST_AUTO_TEST_CASE(shards_predict_their_rows_also_where_one_has_a_batch_less) {
+  const training_file data(129);  // of two, one has 65 rows, the other 64: a whole batch, and one of padding
+  training_run run(data, small_trainer());
+  run.trainer.normalise_from(run.planned.training);
+  run.trainer.save(data.path("c.h5"));
+  const auto options = options_for(data.path("c.h5"));
+  using scores = std::array<float, training_file::classes>;
+  const auto rows_of = [](const std::vector<float>& all) {
+    std::vector<scores> rows(all.size() / training_file::classes);
+    for (std::size_t i = 0; i < all.size(); ++i) rows[i / training_file::classes][i % training_file::classes] = all[i];
+    return rows;
+  };
+  std::vector<scores> dealt;
+  for (const std::uint64_t rank : {0u, 1u}) {
+    const auto own =
+        rows_of(predictions(data, data.path("c.h5"), options, gpu::device::host(), {.shards = 2, .rank = rank}));
+    BOOST_TEST(own.size() == 65 - rank);
+    dealt.insert(dealt.end(), own.begin(), own.end());
+  }
+  auto all = rows_of(predictions(data, data.path("c.h5"), options));
+  std::sort(all.begin(), all.end());
+  std::sort(dealt.begin(), dealt.end());
+  BOOST_TEST((dealt == all));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -171,6 +171,7 @@ void predictor::predict_all(pipeline::pipeline& from, const input_fields& fields
   std::uint64_t first_row = 0;
   while (const pipeline::batch batch = range.next()) {
     failing.begin(batch.index());
+    if (batch.valid_rows() == 0) continue;  // of shards one may have a batch less than others, and gets one of padding
     const void* const first = inputs_of(batch, fields.x, o);
     const void* const second = fields.x2.empty() ? nullptr : inputs_of(batch, fields.x2, o);
     const void* const values = predict(first, batch.valid_rows(), first_row, second);
