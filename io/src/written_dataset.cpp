@@ -47,6 +47,7 @@ std::size_t chunk_cache_bytes(const std::vector<std::uint64_t>& shape, const std
 /// How it is stored.
 property_id creation_of(const create_options& options) {
   property_id how(checked(H5Pcreate(H5P_DATASET_CREATE), "dataset properties cannot be made"));
+  checked(H5Pset_obj_track_times(how.native(), false), "the time of writing cannot be left out");
   checked(H5Pset_fill_time(how.native(), options.chunk_shape.empty() ? H5D_FILL_TIME_IFSET : H5D_FILL_TIME_NEVER),
           "the fill time cannot be set");
   if (options.chunk_shape.empty()) return how;

@@ -13,12 +13,14 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <iterator>
 #include <numeric>
 #include <string>
+#include <thread>
 
 namespace io = penstock::io;
 namespace fs = std::filesystem;
@@ -128,6 +130,20 @@ BOOST_FIXTURE_TEST_CASE(every_type_comes_back_bit_for_bit, folder) {
     reader.read(0, reader.rows(), back);
     BOOST_TEST(back == pattern, penstock::name_of(element));
   }
+}
+
+BOOST_FIXTURE_TEST_CASE(the_same_calls_give_the_same_bytes_whenever_they_are_made, folder) {
+  const auto written = [&](const char* name) {
+    io::writer to(path / name);
+    to.create("/group/chunked", type::int16, {100}, {.chunk_shape = {10}, .deflate_level = 1});
+    to.create("/whole", type::float32, {3, 2});
+    to.commit();
+    std::ifstream file(path / name, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  const std::string first = written("first.h5");
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));  // HDF5 counts seconds
+  BOOST_TEST((written("second.h5") == first));
 }
 
 BOOST_FIXTURE_TEST_CASE(without_commit_nothing_is_left_and_the_older_file_stays, folder) {

@@ -23,7 +23,8 @@ struct create_options {
 /// Writes one HDF5 file that is there whole or not at all: everything goes into a temporary file beside it, which
 /// commit() syncs to the disk and renames. Without commit() the temporary file is removed and an older file of that
 /// name stays. Symbolic links stay: what they name is written. Several processes may write it, and the last to commit
-/// has the name; a second writer of one process is refused. What killed ones left (NAME.partial-PID) is removed.
+/// has the name; a second writer of one process is refused. What killed ones left (NAME.partial-PID) is removed. The
+/// same calls give the same bytes, whenever they are made: no times are stored.
 ///
 /// Not thread-safe; other files may be read meanwhile. Every function throws io::error that names the file and dataset,
 /// and std::invalid_argument for an argument that contradicts itself or the dataset.
