@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <stdexcept>
+#include <string_view>
 
 namespace penstock::train {
 namespace {
@@ -27,6 +29,36 @@ void check(const state_item& item, const char* what, std::string_view group) {
     throw std::invalid_argument(
         fmt::format("a model shows {} under '{}'; it needs a path that begins with {}, memory, and extents above 0",
                     what, item.path, group));
+}
+
+/// Whether HDF5 can name a dataset so: names between slashes, none empty, and '.' names nothing new there.
+bool names_a_dataset(std::string_view path) {
+  for (std::size_t first = 1; first <= path.size();) {
+    const std::size_t end = std::min(path.find('/', first), path.size());
+    const std::string_view name = path.substr(first, end - first);
+    if (name.empty() || name == "." || name.find('\0') != name.npos) return false;
+    first = end + 1;
+  }
+  return true;
+}
+
+/// In a checkpoint each item is a dataset: no two have one path, and none lies below another.
+void check_paths(const std::vector<state_item>& items, const char* what) {
+  std::set<std::string_view> paths;
+  for (const state_item& item : items) {
+    if (!names_a_dataset(item.path))
+      throw std::invalid_argument(
+          fmt::format("a model shows {} under '{}'; names between slashes are not empty, nor '.'", what, item.path));
+    if (!paths.insert(item.path).second)
+      throw std::invalid_argument(
+          fmt::format("a model shows {} under '{}' twice; each item needs a path of its own", what, item.path));
+  }
+  for (const std::string_view path : paths)
+    for (std::size_t slash = path.rfind('/'); slash > 0; slash = path.rfind('/', slash - 1))
+      if (paths.contains(path.substr(0, slash)))
+        throw std::invalid_argument(
+            fmt::format("a model shows {} under '{}' and under '{}'; what holds values holds no other items", what,
+                        path.substr(0, slash), path));
 }
 
 }  // namespace
@@ -59,6 +91,8 @@ own_learner::own_learner(gpu::stream_ref stream, model_functions model, std::sha
       check(item, "gradients", gradients_group);
       gradients_.push_back(item);
     });
+  check_paths(items_, "state");
+  check_paths(gradients_, "gradients");
   own_learner::reset({});
 }
 

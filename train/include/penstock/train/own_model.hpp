@@ -34,8 +34,9 @@ using state_visitor = std::function<void(const state_item&)>;
 /// plan(device) lists what it takes, whatever its options; pure, and the same at each call. bind(stream, memory) finds
 /// its items in planned memory and prepares the first step; it may block. step(batch, place) issues the work for a
 /// batch to the stream that was bound, which is the batch's; it neither blocks nor allocates. visit_state(visitor)
-/// shows everything that a run which goes on needs, under paths that begin with "/model/"; the same items, in the same
-/// order, at each call after bind(). What step() throws ends the pass as pipeline::error, which keeps it.
+/// shows everything that a run which goes on needs, under paths that begin with "/model/", one for each; the same
+/// items, in the same order, at each call after bind(). What step() throws ends the pass as pipeline::error, which
+/// keeps it.
 ///
 /// A model may have name(), which tells it apart from others in checkpoints, and is not empty.
 ///
