@@ -16,8 +16,10 @@ constexpr std::size_t bounce_bytes = (std::size_t{1} << 20) + direct_alignment; 
 }  // namespace
 
 void row_reader::impl::sum_up() {
-  for (const auto& o : opened) {
+  for (std::size_t n = 0; n < opened.size(); ++n) {
+    const open_segment& o = opened[n];
     const auto m = o.reader->memory(o.row_axis);
+    segments[n].cut_rows = m.cut_chunks == 0 ? 0 : m.cut_rows;
     needs.scratch.include(m.scratch);
     needs.index_bytes += m.index_bytes;
     needs.mapping_bytes += m.mapping_bytes;

@@ -61,6 +61,13 @@ std::string access_of(const std::string& field, const io::row_reader& reader) {
   return line;
 }
 
+/// Of a row as it goes to the device: read, or made of that on the host.
+std::size_t travelling_row_bytes(const wiring& w) {
+  std::size_t bytes = 0;
+  for (const conversion& how : w.conversions) bytes += w.host[how.from].row_bytes();
+  return bytes;
+}
+
 }  // namespace
 
 /// Whether most bytes of a row come out of decoders.
@@ -96,6 +103,7 @@ transport_task opened::impl::task(gpu::device d, const transport_options& wish) 
   t.window_rows = rows.window_rows();
   t.run_rows = rows.run_rows();
   t.chunk_rows = shape.chunk_rows;
+  for (const decoded_field& field : shape.decoded) t.chunk_rows = std::max(t.chunk_rows, field.chunk_rows);
   t.batch_rows = parts->batch.rows;
   t.held = parts->batch.held;
   t.masked = parts->batch.last == last_batch::pad;
@@ -172,7 +180,7 @@ const order& opened::row_order() const noexcept { return impl_->rows; }
 order_price opened::price(const std::string& class_field) const {
   const order& rows = impl_->rows;
   order_price price;
-  if (rows.is_pooled()) price.pool_bytes = rows.window_rows() * impl_->shape.row_bytes;
+  if (rows.is_pooled()) price.pool_bytes = rows.window_rows() * travelling_row_bytes(impl_->on_cuda);
   for (const auto& item : memory_of(impl_->supply, impl_->parts->how, impl_->shape.rows))
     price.table_bytes += item.bytes;
   price.read_amplification = read_amplification(rows, impl_->readers);

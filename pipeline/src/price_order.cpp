@@ -14,13 +14,19 @@ namespace {
 
 constexpr std::uint64_t rows_looked_at = 1 << 20;
 
-/// Rows that come out of decoders where these extents are read, each chunk decoded once until another is.
+/// Rows that are read or decoded for these extents, each chunk decoded once until another is.
 std::uint64_t decoded_rows(const io::row_reader& reader, const std::vector<extent>& extents) {
-  const std::uint64_t chunk = std::max(reader.chunk_rows(), reader.cut_rows());
   std::uint64_t decoded = 0, last = ~std::uint64_t{0};
   for (const extent& e : extents)
     for (std::uint64_t row = e.first; row < e.first + e.count;) {
       const io::row_reader::segment& part = reader.segment_of(row);
+      const std::uint64_t chunk = part.cut_rows;
+      if (chunk == 0) {  // rows are read by themselves, chunks or not
+        const std::uint64_t end = std::min(e.first + e.count, part.first_row + part.rows);
+        decoded += end - row;
+        row = end;
+        continue;
+      }
       const std::uint64_t first = part.first_row + (row - part.first_row) / chunk * chunk;
       if (first != last) decoded += std::min(chunk, part.first_row + part.rows - first);
       last = first;
@@ -39,8 +45,7 @@ double read_amplification(const order& rows, const std::vector<io::row_reader>& 
   for (const io::row_reader& reader : readers) {
     const auto bytes = static_cast<double>(reader.row_bytes());
     used += bytes * static_cast<double>(looked_at);
-    const bool in_pieces = reader.cut_bytes() == 0;  // rows are read by themselves, chunks or not
-    decoded += bytes * static_cast<double>(in_pieces ? looked_at : decoded_rows(reader, extents));
+    decoded += bytes * static_cast<double>(decoded_rows(reader, extents));
   }
   return used > 0 ? decoded / used : 1;
 }

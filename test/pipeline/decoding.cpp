@@ -6,6 +6,7 @@
 #include <penstock/gpu/device.hpp>
 #include <penstock/gpu/ledger.hpp>
 #include <penstock/io/error.hpp>
+#include <penstock/io/writer.hpp>
 
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
@@ -264,6 +265,31 @@ BOOST_DATA_TEST_CASE(a_block_decodes_a_chunk_once_for_all_of_its_rows, every_dev
   BOOST_TEST(decoded(pp::random{1}, 512 * 33 * 4) < 9 * all);
   // Runs of a quarter chunk: a block of a window of 512 rows has each of the chunks' quarters once.
   BOOST_TEST(decoded(pp::shuffled{.seed = 1, .run_rows = 16, .pool_rows = 512}, 512 * 33 * 4) <= 4 * all);
+}
+
+// Rows of 64 KiB, of which 16 MiB hold one of each of the chunks of 64, whatever dataset comes first.
+BOOST_AUTO_TEST_CASE(so_it_does_where_another_file_with_other_chunks_comes_first) {
+  const auto folder = std::filesystem::temp_directory_path() / ("penstock-joined-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  const auto write = [&](const char* name, std::uint64_t rows, io::create_options how) {
+    io::writer to(folder / name);
+    to.create("/x", penstock::type::float32, {rows, 16384}, how);
+    to.commit();
+    return io::location{folder / name, "/x"};
+  };
+  const auto tall = write("tall.h5", 512, {.chunk_shape = {64, 16384}, .deflate_level = 1});
+  const auto whole = write("whole.h5", 8, {});
+  const auto block_rows = [](std::vector<io::location> files) {
+    return (pp::read(pp::source{}.field("x", std::move(files)), pp::random{1}) | pp::batched({.rows = 48}))
+        .open()
+        .plan(gpu::device::host(), {})
+        .block_rows;
+  };
+  BOOST_TEST(block_rows({tall}) == 256u);
+  BOOST_TEST(block_rows({whole, tall}) == 256u);
+  BOOST_TEST(block_rows({tall, whole}) == 256u);
+  BOOST_TEST(block_rows({whole}) < 256u);
+  std::filesystem::remove_all(folder);
 }
 
 BOOST_DATA_TEST_CASE(readers_that_wait_for_a_disk_are_twice_the_processors, every_device, name) {

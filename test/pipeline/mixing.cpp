@@ -112,6 +112,38 @@ BOOST_AUTO_TEST_CASE(the_price_of_a_mix_says_how_many_batches_are_of_one_source)
   BOOST_TEST(to_text(chosen).find("of one source") == std::string::npos);
 }
 
+// By hand: so many rows, each of which decodes the chunk that it is in, or is read by itself.
+BOOST_AUTO_TEST_CASE(the_price_goes_by_the_chunks_of_each_file) {
+  const small_file tall(2048, 1024, 1), small(8192, 8, 1), plain(8192, 0);
+  const auto price_of = [](const small_file& first, const small_file& then, const pp::order_options& how) {
+    auto places = first.at("/wide");
+    const auto more = then.at("/wide");
+    places.insert(places.end(), more.begin(), more.end());
+    return pp::read(pp::source{}.field("wide", places), how).open().price().read_amplification;
+  };
+  // Of ten rows two are of the tall chunks; one in ten comes after one of the same chunk.
+  const double with_small = (2048 * 0.9 * 1024 + 8192 * 8) / 10240;
+  BOOST_TEST(price_of(tall, small, pp::random{1}) == with_small, near(0.05));
+  BOOST_TEST(price_of(small, tall, pp::random{1}) == with_small, near(0.05));
+  // Rows that lie by themselves leave the decoded chunk where it is: every other tall row is of the other one.
+  BOOST_TEST(price_of(tall, plain, pp::random{1}) == (2048 * 0.5 * 1024 + 8192) / 10240, near(0.05));
+  BOOST_TEST(price_of(tall, plain, pp::sequential{}) == 1.0);
+}
+
+BOOST_AUTO_TEST_CASE(the_pool_holds_rows_as_host_transforms_make_them) {
+  const small_file file(4096, 64);
+  const pp::shuffled how{.seed = 1, .run_rows = 64, .pool_rows = 1024};
+  const auto pool_of = [&](pp::description d) {
+    return (std::move(d) | pp::batched({.rows = 64})).open().price().pool_bytes;
+  };
+  const auto label = [&] { return pp::read(pp::source{}.field("label", file.at("/label")), how); };
+  const std::size_t before = pool_of(label());
+  const auto wider =
+      label() | pp::transform_host({.outputs = {{"wide", penstock::type::float32, {100}}}}, [](const pp::block&) {});
+  BOOST_TEST(before == 1024u * 4);
+  BOOST_TEST(pool_of(wider) == 1024u * (4 + 100 * 4));
+}
+
 BOOST_AUTO_TEST_CASE(the_price_of_an_order_is_known_before_it_runs) {
   const small_file file(4096, 64, 1);  // an image's chunks are of 42 rows
   const auto price_of = [&](const pp::order_options& how, const std::string& field) {

@@ -81,6 +81,7 @@ class row_reader {
     std::uint64_t first_row = 0;  ///< in this field
     std::uint64_t rows = 0;
     dataset_info info;
+    std::uint64_t cut_rows = 0;  ///< of the tallest chunk in it that an end of a read can cut; see cut_rows() below
   };
   const std::vector<segment>& segments() const noexcept;
   /// The segment that holds `row` (< rows()).

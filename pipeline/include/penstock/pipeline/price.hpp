@@ -13,7 +13,8 @@ namespace penstock::pipeline {
 
 /// What an order costs, and what it gives for that, before it runs: opened::price().
 struct order_price {
-  /// Rows that rows are drawn from, resident on the device, once; where the budget allows, the plan holds them twice.
+  /// Rows that rows are drawn from, as host transforms make them, resident on the device, once; where the budget
+  /// allows, the plan holds them twice.
   std::size_t pool_bytes = 0;
   /// Tables on the host: rows that take part, weights, classes.
   std::size_t table_bytes = 0;
