@@ -1,4 +1,5 @@
-# What `cmake --install` puts where: libraries, headers, and the package that find_package(penstock) reads.
+# What `cmake --install` puts where: libraries, headers, and the package that find_package(penstock) reads; the
+# programs of examples/ go to bin/ beside them.
 
 get_property(modules GLOBAL PROPERTY PENSTOCK_MODULES)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/penstock")

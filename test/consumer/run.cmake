@@ -12,3 +12,6 @@ step(${CMAKE_COMMAND} -S "${source}" -B "${folder}/build" -G Ninja -D CMAKE_BUIL
   -D "CMAKE_CXX_COMPILER=${compiler}" -D "CMAKE_PREFIX_PATH=${folder}/prefix")
 step(${CMAKE_COMMAND} --build "${folder}/build")
 step("${folder}/build/consumer" "${folder}/numbers.h5")
+if(EXISTS "${penstock_build}/bin/penstock-inspect")  # built with PENSTOCK_EXAMPLES
+  step("${folder}/prefix/bin/penstock-inspect" "${folder}/numbers.h5")
+endif()
