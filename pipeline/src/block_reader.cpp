@@ -70,6 +70,7 @@ error located_error(const ground& on, const failed_work& work, const block_place
       std::rethrow_exception(cause);
     } catch (const io::error& e) {
       why = e.what();
+      if (e.context().damaged) why += "; damage_policy::skip (--damaged skip:ROWS) leaves such rows out, up to a limit";
       if (!e.context().file.empty()) {  // it names file and dataset itself
         where.file = e.context().file;
         where.dataset = e.context().dataset;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <string_view>
 
 namespace penstock::pipeline {
 namespace {
@@ -175,9 +176,16 @@ void damage_log::note(const std::string& field, const io::row_reader& reader, ex
   if (rows_of_parts_ <= count_at_) return;
   const std::uint64_t all = count_rows();
   count_at_ = all > options_.limit_rows ? 0 : rows_of_parts_ + options_.limit_rows - all;
-  if (count_at_ == 0)
-    throw penstock::error(fmt::format("{}; {} rows are damaged by now, and the source lets {} be left out", why.what(),
-                                      all, options_.limit_rows));
+  if (count_at_ == 0) {
+    io::error_context where = why.context();
+    where.damaged = false;  // to leave more out is for the caller to say
+    std::string_view sentence = why.what();
+    const std::string place = io::error("", why.context()).what();
+    if (sentence.starts_with(place)) sentence.remove_prefix(place.size());
+    throw io::error(fmt::format("{}; {} rows are damaged by now, and the source lets {} be left out", sentence, all,
+                                options_.limit_rows),
+                    std::move(where));
+  }
 }
 
 std::uint64_t damage_log::count_rows() const {

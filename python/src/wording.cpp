@@ -29,6 +29,7 @@ constexpr wording wordings[] = {
     {"describe the pipeline with traced(), so that", "make the loader with trace='8MiB', so that"},
     {"(a selection of row numbers, weighted::weights)", "(row numbers in select(), weights in Weighted())"},
     {"penstock-inspect lists what the file holds", "penstock.inspect() lists what the file holds"},
+    {"damage_policy::skip (--damaged skip:ROWS) leaves such rows out", "source.skip_damaged() leaves such rows out"},
     {"the JSON text that pipeline::state() returned", "what state_dict() returned"},
 };
 
