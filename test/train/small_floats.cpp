@@ -1,5 +1,7 @@
+#include "device_stage.hpp"
 #include "element.hpp"
 #include "fixture.hpp"
+#include "gpu.hpp"
 #include "host/products.hpp"
 #include "training_file.hpp"
 
@@ -52,6 +54,28 @@ double worst_error(const train::product& p, double unit) {
       worst = std::max(worst, error - unit * std::abs(sum));
     }
   return worst;
+}
+
+/// A clean step before the doubling to 2^24, and one after 1,999 more at that. Inputs, targets and biases are 0, and so
+/// is the gradient: no scale makes it overflow.
+void check_largest_scale(gpu::device device) {
+  rows_of<float> data(2, 2, 2);
+  std::fill(data.x.begin(), data.x.end(), 0.0f);
+  train::stage_options options{.model = {.inputs = 2, .hidden = {}, .outputs = 1},
+                               .loss = train::mean_squared_error{},
+                               .targets = train::target::values,
+                               .rows = 2};
+  options.precision = train::precision::fp16;
+  test::device_stage<float> s(device, options, data, {0, 0}, {1, 1});
+  for (const double scale : {0x1p23, 0x1p24}) {
+    s.stage.set_loss_scale(scale, 1999);
+    s.stage.accumulate(s.weighted_rows());
+    s.stage.update(0.001);
+    const train::progress p = s.stage.progress();
+    BOOST_TEST(p.loss_scale == 0x1p24);
+    BOOST_TEST(p.clean_steps == 0u);
+    BOOST_TEST(p.skipped == 0u);
+  }
 }
 
 }  // namespace
@@ -213,6 +237,12 @@ BOOST_AUTO_TEST_CASE(two_thousand_steps_without_overflow_double_the_scale) {
     BOOST_TEST(s.stage.progress().loss_scale == expected);
   }
   BOOST_TEST(s.stage.progress().clean_steps == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(the_scale_is_doubled_up_to_two_to_the_24) { check_largest_scale(gpu::device::host()); }
+
+BOOST_AUTO_TEST_CASE(the_scale_is_doubled_up_to_two_to_the_24_on_cuda_as_on_the_host, test::on_gpu()) {
+  check_largest_scale(test::first_gpu());
 }
 
 BOOST_AUTO_TEST_CASE(gradients_are_unscaled_before_they_are_clipped) {

@@ -36,7 +36,7 @@ enum class precision : std::uint8_t {
   /// compute capability 8.0; the host gives the same to rounding, slowly.
   bf16,
   /// The same with float16, whose gradients are scaled: by 2^16 at first, half of it after a step that overflows, which
-  /// changes nothing, and twice after 2,000 steps in a row that do not. Needs compute capability 7.0.
+  /// changes nothing, and twice after 2,000 steps in a row that do not, up to 2^24. Needs compute capability 7.0.
   fp16
 };
 std::string_view name_of(precision) noexcept;
