@@ -5,12 +5,15 @@
 #include "host/products.hpp"
 #include "training_file.hpp"
 
+#include <penstock/train/error.hpp>
+
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
+#include <string>
 
 using namespace penstock;
 using penstock::test::host_stage;
@@ -277,6 +280,36 @@ BOOST_AUTO_TEST_CASE(the_smallest_loss_scale_is_kept_in_checkpoints_and_other_pr
   resumed.trainer.resume(data.path("exact.h5"));
   BOOST_TEST(resumed.trainer.stage().progress().loss_scale == 65536.0);
   BOOST_TEST(resumed.trainer.stage().progress().clean_steps == 0u);
+}
+
+// Inputs of about 1e5 are infinite in float16, and of 1e38 their products are in any type, though they are finite.
+BOOST_AUTO_TEST_CASE(a_loss_beyond_float16_says_that_other_types_reach_further) {
+  struct tried {
+    train::precision precision;
+    float factor;
+  };
+  for (const auto& [precision, factor] :
+       {tried{train::precision::fp16, 1e5f}, tried{train::precision::bf16, 1e5f}, tried{train::precision::bf16, 3e37f},
+        tried{train::precision::float32, 3e37f}}) {
+    test::training_file data;
+    for (float& value : data.x) value *= factor;
+    data.write();
+    auto options = test::small_trainer();
+    options.stage.precision = precision;
+    test::training_run run(data, options);
+    std::string told;
+    try {
+      run.trainer.train_epoch(run.planned.training);
+    } catch (const train::error& e) {
+      told = e.what();
+    }
+    const auto tells = [&](const char* words) { return told.find(words) != std::string::npos; };
+    BOOST_TEST(tells("the loss is not finite; ") == (factor > 1e6f || precision == train::precision::fp16), told);
+    BOOST_TEST(
+        tells("beyond fp16's range (65504): compute in bf16 or float32 (--precision), lower the learning rate") ==
+            (precision == train::precision::fp16),
+        told);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(an_update_without_rows_is_no_overflow) {

@@ -39,6 +39,16 @@ std::string bad_gradient(const stage_options& stage, double loss_scale) {
          skip;
 }
 
+std::string bad_loss(const stage_options& stage) {
+  return fmt::format(
+      "the loss is not finite; {}lower the learning rate, or let such steps be skipped (non_finite::skip, "
+      "--skip-non-finite)",
+      stage.precision == precision::fp16
+          ? "outputs, or inputs that are not normalised, may be beyond fp16's range (65504): compute in bf16 or "
+            "float32 (--precision), "
+          : "");
+}
+
 /// A row of the source by its position in an epoch, and where the pipeline has it from.
 struct named_row {
   std::uint64_t row;
@@ -90,10 +100,7 @@ void check_rows(const progress& p, const trainer_options& options, const learner
          p.bad_input & ~progress::of_second_input,
          "an input is not finite (NaN or infinity), or becomes so when it is normalised; mend the data, or let "
          "such steps be skipped (non_finite::skip, --skip-non-finite)");
-  if (p.bad_loss != none)
-    fail(options.x, p.bad_loss,
-         "the loss is not finite; lower the learning rate, or let such steps be skipped (non_finite::skip, "
-         "--skip-non-finite)");
+  if (p.bad_loss != none) fail(options.x, p.bad_loss, bad_loss(options.stage));
   if (p.bad_gradient != none) fail(options.x, p.bad_gradient, bad_gradient(options.stage, p.loss_scale));
 }
 
