@@ -10,6 +10,7 @@
 #include <penstock/foreign_json.hpp>
 #include <penstock/pipeline/description.hpp>
 #include <penstock/pipeline/error.hpp>
+#include <penstock/train/error.hpp>
 #include <penstock/train/predictor.hpp>
 
 #include <fmt/format.h>
@@ -20,8 +21,10 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -78,16 +81,49 @@ void check_width(const std::vector<ps::io::location>& x, const std::string& chec
 
 using examples::rows_in_a_row;
 
-/// Rows that come in order.
-void add(const rows_in_a_row& rows, std::vector<rows_in_a_row>& to) {
-  if (!to.empty() && to.back().first + to.back().count == rows.first)
-    to.back().count += rows.count;
-  else
-    to.push_back(rows);
+/// Rows without predictions though their bytes are intact.
+struct rows_not_finite {
+  std::vector<rows_in_a_row> inputs{};   ///< one of their inputs is not finite
+  std::vector<rows_in_a_row> outputs{};  ///< what comes of their inputs is not, though these are
+};
+
+std::vector<rows_in_a_row> rows_of(const std::vector<ps::pipeline::damaged_rows>& damaged) {
+  std::vector<rows_in_a_row> rows;
+  for (const ps::pipeline::damaged_rows& part : damaged) rows.push_back({part.first, part.count});
+  return examples::joined(std::move(rows));
 }
 
-void list_not_finite(const std::vector<rows_in_a_row>& parts, std::uint64_t all, const ps::pipeline::pipeline& rows) {
-  if (all > 0) fmt::print("rows with inputs that are not finite, without predictions: {}\n", all);
+/// What helps where finite inputs give outputs that are not.
+std::string what_helps(const examples::predict_options& o) {
+  if (ps::train::parse_precision(o.precision) == ps::train::precision::fp16)
+    return "nothing in fp16 is beyond 65504; compute in bf16 or float32 (--precision)";
+  return fmt::format(
+      "the weights of {} are not finite, or they and the inputs are so large that sums leave float32's range; train "
+      "again with a lower learning rate, make the inputs smaller",
+      o.checkpoint);
+}
+
+/// Throws where there is no prediction of rows (`none`, as they came out) though they are intact and their inputs are
+/// finite. Where inputs are not, the predictor says so after its last row. Waits for the device where it is called for
+/// rows that are intact.
+void refuse(const std::vector<rows_in_a_row>& none, const examples::predict_options& o, ps::train::predictor& predictor,
+            const ps::pipeline::pipeline& rows) {
+  if (none.empty()) return;
+  const auto intact = examples::without(none, rows_of(rows.report().damaged));
+  if (intact.empty()) return;
+  const std::uint64_t row = intact.front().first;
+  if ((predictor.bad_input() & ~ps::train::progress::of_second_input) <= row) return;
+  const auto place = rows.place_of("x", row);
+  throw ps::train::error(
+      fmt::format("{}:{} row {}: its outputs are not finite (NaN or infinity), though its inputs are: {}, or have such "
+                  "rows left out (--skip-non-finite) (row {})",
+                  place->file, place->dataset, place->row, what_helps(o), row),
+      {.rows = {row}, .file = {}});
+}
+
+void list_not_finite(const char* what, const std::vector<rows_in_a_row>& parts, const ps::pipeline::pipeline& rows) {
+  if (!parts.empty())
+    fmt::print("rows with {} that are not finite, without predictions: {}\n", what, examples::count_of(parts));
   for (const rows_in_a_row& part : parts) {
     const auto place = rows.place_of("x", part.first);
     fmt::print("  {}:{} row {}{}\n", place->file, place->dataset, place->row,
@@ -117,28 +153,47 @@ std::string origin_of(const std::string& checksum, const ps::train::predictor_op
   return origin.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);  // names of files may be any bytes
 }
 
-/// The rows without predictions, in order, those of both kinds that are neighbours together.
-std::vector<rows_in_a_row> without_any(std::vector<rows_in_a_row> not_finite,
-                                       const std::vector<ps::pipeline::damaged_rows>& damaged) {
-  for (const ps::pipeline::damaged_rows& part : damaged) not_finite.push_back({part.first, part.count});
-  std::ranges::sort(not_finite, {}, &rows_in_a_row::first);
-  std::vector<rows_in_a_row> joined;
-  for (const rows_in_a_row& part : not_finite) add(part, joined);
-  return joined;
-}
-
 /// Says which rows have no predictions, and ends the file before anything is printed: whoever reads that may go, and
 /// the program with it. The rows come in the order of the source: what is listed is what the file lacks.
-void end_file(const std::vector<rows_in_a_row>& not_finite, const ps::pipeline::pipeline& rows,
-              const std::string& origin, examples::prediction_file& file, const examples::stop_on_signal& signals) {
+/// `not_finite.outputs`: as they came out, those of the other kinds among them.
+void end_file(rows_not_finite not_finite, const ps::pipeline::pipeline& rows, const std::string& origin,
+              examples::prediction_file& file, const examples::stop_on_signal& signals) {
   const ps::pipeline::pipeline_report report = rows.report();
-  for (const rows_in_a_row& part : without_any(not_finite, report.damaged))
+  std::vector<rows_in_a_row> none = rows_of(report.damaged);
+  const auto add_all = [&none](const std::vector<rows_in_a_row>& more) {
+    none.insert(none.end(), more.begin(), more.end());
+    none = examples::joined(std::move(none));
+  };
+  add_all(not_finite.inputs);
+  not_finite.outputs = examples::without(not_finite.outputs, none);
+  add_all(not_finite.outputs);
+  for (const rows_in_a_row& part : none)
     if (!file.write_none(part, signals.token())) throw examples::interrupted(signals.signal(), nothing_written);
-  std::uint64_t all_not_finite = 0;
-  for (const rows_in_a_row& part : not_finite) all_not_finite += part.count;
-  file.commit(origin, report.damaged_row_count, all_not_finite);
-  list_not_finite(not_finite, all_not_finite, rows);
+  file.commit(origin, report.damaged_row_count, examples::count_of(not_finite.inputs),
+              examples::count_of(not_finite.outputs));
+  list_not_finite("inputs", not_finite.inputs, rows);
+  list_not_finite("outputs", not_finite.outputs, rows);
   list_damaged(report);
+}
+
+/// Streams the rows through the model into the file, and gives those of which there is no prediction.
+rows_not_finite write_rows(const examples::predict_options& o, ps::train::predictor& predictor,
+                           ps::pipeline::pipeline& rows, examples::prediction_file& file,
+                           const examples::stop_on_signal& signals) {
+  rows_not_finite found;
+  const auto take = [&](std::uint64_t first, std::size_t count, std::span<const std::byte> values) {
+    const auto none = file.write(first, count, values);
+    if (!o.skip_non_finite) refuse(none, o, predictor, rows);
+    for (const rows_in_a_row& part : none) examples::add(part, found.outputs);
+  };
+  const auto note = [&](std::uint64_t row) { examples::add({row, 1}, found.inputs); };
+  try {
+    predictor.predict(rows, "x", take, signals.token(), o.x2.empty() ? "" : "x2",
+                      o.skip_non_finite ? ps::train::predictor::row_sink(note) : nullptr);
+  } catch (const ps::pipeline::stopped&) {
+    throw examples::interrupted(signals.signal(), nothing_written);
+  }
+  return found;
 }
 
 void predict(const examples::predict_options& o, examples::stop_on_signal& signals) {
@@ -177,17 +232,8 @@ void predict(const examples::predict_options& o, examples::stop_on_signal& signa
   signals.begin();
   examples::prediction_file file(o.output, o.dataset, rows.rows(), options.model.outputs, options.compute, o.classes,
                                  labels);
-  std::vector<rows_in_a_row> not_finite;
-  const auto note = [&](std::uint64_t row) { add({row, 1}, not_finite); };
   const auto start = std::chrono::steady_clock::now();
-  try {
-    predictor.predict(
-        rows, "x", [&](auto first, auto count, auto values) { file.write(first, count, values); }, signals.token(),
-        x2.empty() ? "" : "x2", o.skip_non_finite ? ps::train::predictor::row_sink(note) : nullptr);
-  } catch (const ps::pipeline::stopped&) {
-    throw examples::interrupted(signals.signal(), nothing_written);
-  }
-  end_file(not_finite, rows, origin, file, signals);
+  end_file(write_rows(o, predictor, rows, file, signals), rows, origin, file, signals);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   fmt::print("{} rows to {}{}, {:.0f} rows/s\n", rows.rows(), o.output, o.dataset,
              static_cast<double>(rows.rows()) / seconds.count());

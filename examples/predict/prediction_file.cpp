@@ -15,6 +15,16 @@ namespace ps = penstock;
 namespace {
 constexpr std::int32_t no_class = -1;
 constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+
+/// The rows, counted from `first_row`, in which a value is none.
+template <class T, class IsNone>
+std::vector<rows_in_a_row> rows_with(std::uint64_t first_row, std::size_t count, const T* values, std::size_t columns,
+                                     IsNone is_none) {
+  std::vector<rows_in_a_row> found;
+  for (std::size_t row = 0; row < count; ++row)
+    if (std::any_of(values + row * columns, values + (row + 1) * columns, is_none)) add({first_row + row, 1}, found);
+  return found;
+}
 }  // namespace
 
 prediction_file::prediction_file(const std::string& file, std::string dataset, std::uint64_t rows, std::size_t columns,
@@ -35,13 +45,19 @@ prediction_file::prediction_file(const std::string& file, std::string dataset, s
   if (!labels.names.empty()) writer_.attribute(dataset_, "class_names", nlohmann::json(labels.names).dump());
 }
 
-void prediction_file::write(std::uint64_t first_row, std::size_t count, std::span<const std::byte> values) {
-  if (!classes_) return writer_.write_rows(dataset_, first_row, count, values);
-  if (element_ == ps::type::float64)
-    choose(count, reinterpret_cast<const double*>(values.data()));
-  else
-    choose(count, reinterpret_cast<const float*>(values.data()));
-  writer_.write_rows(dataset_, first_row, count, std::as_bytes(std::span(chosen_)));
+std::vector<rows_in_a_row> prediction_file::write(std::uint64_t first_row, std::size_t count,
+                                                  std::span<const std::byte> values) {
+  const auto write = [&](const auto* of_rows) {
+    if (!classes_) {
+      writer_.write_rows(dataset_, first_row, count, values);
+      return rows_with(first_row, count, of_rows, columns_, [](auto value) { return !std::isfinite(value); });
+    }
+    choose(count, of_rows);
+    writer_.write_rows(dataset_, first_row, count, std::as_bytes(std::span(chosen_)));
+    return rows_with(first_row, count, chosen_.data(), class_columns_, [](auto chosen) { return chosen == no_class; });
+  };
+  if (element_ == ps::type::float64) return write(reinterpret_cast<const double*>(values.data()));
+  return write(reinterpret_cast<const float*>(values.data()));
 }
 
 template <class T>
@@ -62,10 +78,13 @@ bool prediction_file::write_none(const rows_in_a_row& rows, const std::stop_toke
   return fill(std::numeric_limits<float>::quiet_NaN(), rows, columns_, stop);
 }
 
-void prediction_file::commit(const std::string& origin, std::uint64_t damaged_rows, std::uint64_t rows_not_finite) {
+void prediction_file::commit(const std::string& origin, std::uint64_t damaged_rows, std::uint64_t rows_not_finite,
+                             std::uint64_t outputs_not_finite) {
   writer_.attribute("/", "penstock_predictions", origin);
-  if (damaged_rows > 0) writer_.attribute(dataset_, "damaged_rows", std::to_string(damaged_rows));
-  if (rows_not_finite > 0) writer_.attribute(dataset_, "rows_not_finite", std::to_string(rows_not_finite));
+  for (const auto& [name, count] : {std::pair{"damaged_rows", damaged_rows},
+                                    {"rows_not_finite", rows_not_finite},
+                                    {"outputs_not_finite", outputs_not_finite}})
+    if (count > 0) writer_.attribute(dataset_, name, std::to_string(count));
   writer_.commit_sealed();
 }
 

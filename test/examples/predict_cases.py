@@ -112,10 +112,12 @@ class predict(program_case):
             file["two"] = (file["label"][:][:, None] > numpy.array([2, 5])).astype("u1")
         for more in (), ("--y", "/two", "--loss", "binary"):
             checkpoint = self.trained(path, "--no-normalise", *more)
-            self.run_program("penstock-predict", checkpoint, path, "--x", "/large", "-o", out)
+            predict = ("penstock-predict", checkpoint, path, "--x", "/large", "-o", out)
+            self.run_program(*predict, "--skip-non-finite")
             values = h5py.File(out)["prediction"][:]
             self.assertTrue(numpy.isnan(values[7]).all() and numpy.isfinite(numpy.delete(values, 7, 0)).all())
-            self.run_program("penstock-predict", checkpoint, path, "--x", "/large", "-o", out, "--classes")
+            self.assert_one_line(self.run_program(*predict, "--classes", expect=1), f"{path}:/large row 7: its outputs")
+            self.run_program(*predict, "--classes", "--skip-non-finite")
             classes = h5py.File(out)["prediction"][:]
             self.assertTrue((classes[7] == -1).all() and (numpy.delete(classes, 7, 0) >= 0).all())
 
@@ -138,7 +140,9 @@ class predict(program_case):
             with h5py.File(checkpoint) as model:  # one product alone is beyond float32: infinite, and no NaN
                 weight = model["model/layer0/weight"][:, 0]
             self.assertTrue((numpy.abs(weight) > 1.2).all() and weight[-1] > 0, weight)
-            self.run_program("penstock-predict", checkpoint, path, "--x", "/large", "-o", out, "--classes")
+            predict = ("penstock-predict", checkpoint, path, "--x", "/large", "-o", out, "--classes")
+            self.run_program(*predict, expect=1 if infinite < 0 else 0)
+            self.run_program(*predict, "--skip-non-finite")
             classes = h5py.File(out)["prediction"][:].reshape(600)
             self.assertEqual(classes[7], infinite)
             self.assertEqual((classes >= 0).sum(), predicted)
@@ -213,6 +217,94 @@ class predict(program_case):
             else:
                 self.assertTrue(numpy.isnan(found[bad]).all())
                 numpy.testing.assert_allclose(found[good], expected[good], atol=1e-6)
+
+    def prices(self):
+        """Rows of which a model learns values of 30,000 and of 90,000, and which are the latter: fp16 ends at 65,504."""
+        path, checkpoint, large = self.folder / "house.h5", self.folder / "h.h5", numpy.arange(2000) >= 1000
+        large[[400, 1500, 1501]] = True, False, False
+        x = numpy.random.default_rng(5).normal(size=(2000, 3)).astype("f4")
+        x[:, 0] = numpy.where(large, 1, -1)
+        with h5py.File(path, "w") as file:
+            file.create_dataset("x", data=x, chunks=(100, 3), fletcher32=True)
+            file["price"] = (60000 + 30000 * x[:, 0]).astype("f4")
+        how = ("--y", "/price", "--loss", "mse", "--hidden", 0, "--lr", 3000, "--weight-decay", 0, "--epochs", 30)
+        self.run_program("penstock-train", path, *how, "--checkpoint", checkpoint, "--device", "host")
+        return path, checkpoint, large
+
+    def test_outputs_beyond_fp16_are_an_error_that_says_what_helps(self):
+        path, checkpoint, large = self.prices()
+        out = self.folder / "out.h5"
+        predict = ("penstock-predict", checkpoint, path, "-o", out, "--batch-rows", 64)
+        for precision in "float32", "bf16":
+            done = self.run_program(*predict, "--precision", precision)
+            self.assertNotIn("without predictions", done.stdout)
+            with h5py.File(out) as file:
+                numpy.testing.assert_array_equal(file["prediction"][:, 0] > 70000, large)
+                self.assertEqual(len(file["prediction"].attrs), 0)
+        out.unlink()
+        done = self.run_program(*predict, "--precision", "fp16", expect=1)
+        self.assert_one_line(
+            done, f"{path}:/x row 400: its outputs are not finite", "65504", "bf16 or float32 (--precision)", "--skip-non-finite"
+        )
+        self.assertFalse(out.exists())
+        done = self.run_program(*predict, "--precision", "fp16", "--skip-non-finite")
+        self.assertIn("rows with outputs that are not finite, without predictions: 999\n", done.stdout)
+        self.assertNotIn("with inputs", done.stdout)
+        for listed in "row 400\n", "row 1000 and the 499 behind it\n", "row 1502 and the 497 behind it\n":
+            self.assertIn(f"  {path}:/x {listed}", done.stdout)
+        with h5py.File(out) as file:
+            self.assertEqual(dict(file["prediction"].attrs), {"outputs_not_finite": "999"})
+            found = file["prediction"][:, 0]
+            numpy.testing.assert_array_equal(numpy.isnan(found), large)  # and not infinite: there is no prediction
+            self.assertTrue((found[~large] < 50000).all())
+
+    def test_rows_without_predictions_are_counted_by_what_they_lack(self):
+        path, checkpoint, large = self.prices()
+        out = self.folder / "out.h5"
+        with h5py.File(path, "a") as file:
+            file["x"][1050, 1] = numpy.nan
+        damage_chunks(path, "x", [1, 15])
+        predict = ("penstock-predict", checkpoint, path, "-o", out, "--batch-rows", 64, "--precision", "fp16", "--damaged", "skip")
+        # Outputs are told of where they come before the first input at fault.
+        self.assert_one_line(self.run_program(*predict, expect=1), "/x row 400: its outputs")
+        done = self.run_program(*predict, "--skip-non-finite")
+        of_outputs, of_inputs = (f"rows with {what} that are not finite" for what in ("outputs", "inputs"))
+        for kind, rows in (of_outputs, 900), (of_inputs, 1), ("damaged rows", 200):
+            self.assertIn(f"{kind}, without predictions: {rows}\n", done.stdout)
+        for listed in "row 1000 and the 49 behind it\n", "row 1050\n", "row 1051 and the 448 behind it\n":
+            self.assertIn(listed, done.stdout)
+        none = large.copy()
+        none[100:200] = none[1500:1600] = True
+        with h5py.File(out) as file:
+            self.assertEqual(
+                dict(file["prediction"].attrs), {"outputs_not_finite": "900", "rows_not_finite": "1", "damaged_rows": "200"}
+            )
+            numpy.testing.assert_array_equal(numpy.isnan(file["prediction"][:, 0]), none)
+
+    def test_damaged_rows_and_inputs_at_fault_are_told_as_such_whatever_their_outputs(self):
+        path, checkpoint, out = self.folder / "rows.h5", self.folder / "c.h5", self.folder / "out.h5"
+        x = numpy.random.default_rng(6).normal(size=(1000, 2))
+        with h5py.File(path, "w") as file:  # so far from 0, which takes the place of damaged values, that 0 is beyond fp16
+            file.create_dataset("x", data=(1e6 + x).astype("f4"), chunks=(100, 2), fletcher32=True)
+            file["y"] = x[:, 0].astype("f4")
+        self.run_program(
+            "penstock-train", path, "--y", "/y", "--loss", "mse", "--hidden", 0, "--epochs", 1, "--checkpoint", checkpoint,
+            "--device", "host"
+        )  # fmt: skip
+        with h5py.File(path, "a") as file:
+            file["healthy"], file["zeros"] = file["x"][:], numpy.zeros((10, 2), "f4")
+        damage_chunks(path, "x", [3])
+        predict = ("penstock-predict", checkpoint, path, "-o", out, "--precision", "fp16")
+        self.assert_one_line(self.run_program(*predict, "--x", "/zeros", expect=1), "row 0: its outputs")
+        done = self.run_program(*predict, "--damaged", "skip")
+        self.assertIn("damaged rows, without predictions: 100\n", done.stdout)
+        self.assertNotIn("not finite", done.stdout)
+        with h5py.File(out) as file:
+            self.assertEqual(dict(file["prediction"].attrs), {"damaged_rows": "100"})
+        with h5py.File(path, "a") as file:
+            file["healthy"][0, 1] = numpy.inf
+        done = self.run_program(*predict, "--x", "/healthy", expect=1)
+        self.assert_one_line(done, "/healthy row 0: an input is not finite")
 
     def test_predictions_are_written_before_rows_without_any_are_listed(self):
         path = self.make_rows(rows=20000, columns=4)
