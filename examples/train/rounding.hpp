@@ -15,4 +15,8 @@ namespace examples {
 std::vector<std::string> rounded_columns(const std::vector<penstock::io::location>& x,
                                          const penstock::train::input_statistics& statistics);
 
+/// The same of inputs, or targets that are values, of which there are no statistics: by up to 65,536 rows from all over
+/// the dataset, 64 MiB at most. Throws io::error.
+std::vector<std::string> rounded_columns(const std::vector<penstock::io::location>& values);
+
 }  // namespace examples

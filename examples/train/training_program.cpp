@@ -74,6 +74,7 @@ training_program::training_program(const train_options& o, const training_data& 
       stream_(session.device),
       x_(data.training.x),
       x2_(data.training.x2),
+      y_(data.training.y),
       row_bytes_(stored_row_bytes(data.training)),
       results_(to_json(session)),
       form_(form_of(session, o)),
@@ -119,7 +120,8 @@ void training_program::prepare(std::stop_token stop) {
 void training_program::begin(std::stop_token stop) {
   trainer_.check_source(run_.training);
   if (run_.testing) trainer_.judge_on(*run_.testing);
-  if (options_.normalise) normalise(stop);
+  if (options_.normalise) trainer_.normalise_from(run_.training, stop);
+  warn_of_rounding();
   prepared_ = true;
   log_.emplace(options_.log, form_, run_.testing.has_value());
   std::fflush(stdout);
@@ -170,11 +172,14 @@ void training_program::go_on(std::stop_token stop) {
                stop);
 }
 
-void training_program::normalise(std::stop_token stop) {
-  trainer_.normalise_from(run_.training, stop);
+void training_program::warn_of_rounding() {
+  const auto warn = [](const std::vector<std::string>& sentences) {
+    for (const std::string& sentence : sentences) fmt::print(stderr, "penstock-train: warning: {}\n", sentence);
+  };
   for (const auto* x : {&x_, &x2_})
-    for (const std::string& sentence : rounded_columns(*x, trainer_.stage().normalisation()))
-      fmt::print(stderr, "penstock-train: warning: {}\n", sentence);
+    warn(options_.normalise ? rounded_columns(*x, trainer_.stage().normalisation()) : rounded_columns(*x));
+  const train::stage_options& stage = trainer_.options().stage;
+  if (train::classes_of(stage.loss, stage.model.outputs) == 0) warn(rounded_columns(y_));
 }
 
 void training_program::evaluate(std::stop_token stop) {

@@ -42,8 +42,8 @@ class training_program {
   void finish_epoch(epoch_result result, std::stop_token stop);
   /// On the test set, for last_test_. Prints what its loss leaves out.
   void evaluate(std::stop_token stop);
-  /// Goes by the training rows, and warns of columns that arrive rounded.
-  void normalise(std::stop_token stop);
+  /// Warns of columns of inputs, and of targets that are values, which arrive rounded.
+  void warn_of_rounding();
   double last_rate() const;
   log_position place_in_log(bool evaluated) const;
   void save(const char* why);
@@ -53,7 +53,7 @@ class training_program {
 
   const train_options& options_;
   penstock::gpu::stream stream_;
-  std::vector<penstock::io::location> x_, x2_;
+  std::vector<penstock::io::location> x_, x2_, y_;
   std::size_t row_bytes_;
   nlohmann::json results_;
   result_form form_;
