@@ -24,7 +24,7 @@ class device_sums {
     rows_ += static_cast<std::uint64_t>(rows);
   }
 
-  /// Waits for the device.
+  /// Waits for the device. Throws std::runtime_error where the loss is not finite.
   pass_result result(std::chrono::steady_clock::time_point since) const {
     if (rows_ == 0) return {};
     const auto rows = static_cast<double>(rows_);
@@ -32,6 +32,10 @@ class device_sums {
                      .loss = loss_.item<double>() / rows,
                      .accuracy = static_cast<double>(right_.item<std::int64_t>()) / rows};
     done.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
+    if (!std::isfinite(done.loss))
+      throw std::runtime_error(
+          "the loss is not finite: the inputs hold NaN or infinity, are large (--scale), or steps are "
+          "(--learning-rate)");
     return done;
   }
 
@@ -62,11 +66,7 @@ pass_result train_epoch(torch::nn::Sequential& network, torch::optim::Optimizer&
     optimizer.step();
     sums.add(loss, logits, labels);
   }
-  const pass_result result = sums.result(since);
-  if (!std::isfinite(result.loss))
-    throw std::runtime_error(
-        "the loss is not finite: the inputs hold NaN or infinity, are large (--scale), or steps are (--learning-rate)");
-  return result;
+  return sums.result(since);
 }
 
 pass_result evaluate(torch::nn::Sequential& network, ps::pipeline::epoch_range& run, std::uint64_t batches,

@@ -32,7 +32,8 @@ struct falling_rate {
 pass_result train_epoch(torch::nn::Sequential& network, torch::optim::Optimizer& optimizer, const falling_rate& rate,
                         penstock::pipeline::epoch_range& run, const image_shape& shape);
 
-/// The network's loss and accuracy on one epoch of a run. Waits for the device in its end.
+/// The network's loss and accuracy on one epoch of a run. Waits for the device in its end. Throws std::runtime_error
+/// where the loss is not finite.
 pass_result evaluate(torch::nn::Sequential& network, penstock::pipeline::epoch_range& run, std::uint64_t batches,
                      const image_shape& shape);
 

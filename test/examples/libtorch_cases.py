@@ -140,6 +140,16 @@ class libtorch(program_case):
         done = self.train(path, "--x", "/x", "--y", "/y", "--device", "host", expect=1)
         self.assert_one_line(done, "the loss is not finite")
 
+    def test_inputs_of_the_test_set_that_are_not_finite_end_the_run(self):
+        x = numpy.random.default_rng(1).random((200, 4), dtype="f4")
+        unknown = x.copy()
+        unknown[150] = numpy.nan
+        path = self.write(x=x, unknown=unknown, y=numpy.arange(200) % 2)
+        tested = ("--test-x", "/unknown", "--test-y", "/y", "--epochs", 1, "--device", "host")
+        done = self.train(path, "--x", "/x", "--y", "/y", *tested, expect=1)
+        self.assert_one_line(done, "the loss is not finite")
+        self.assertNotIn("accuracy", done.stdout)
+
     def test_a_last_batch_of_one_small_row_is_trained_on(self):
         random = numpy.random.default_rng(1)
         x = random.random((201, 4), dtype="f4")
