@@ -112,7 +112,7 @@ loader_request request_of(const nb::tuple& source, kept_criteria& kept, const nb
   return request;
 }
 
-pipeline::source make_source(const source_request& request, which_rows which) {
+pipeline::source make_source(const source_request& request, made_for what) {
   pipeline::source source;
   for (const field_request& field : request.fields) {
     std::vector<io::location> segments;
@@ -122,15 +122,18 @@ pipeline::source make_source(const source_request& request, which_rows which) {
     }
     for (io::location& segment : segments) segment.row_axis = field.row_axis, segment.region = field.region;
     pipeline::field_options options = field.options;
-    if (!field.as.empty()) options.as = parse_type(field.as);
+    if (what == made_for::shapes)
+      options.scale = 1, options.shift = 0;
+    else if (!field.as.empty())
+      options.as = parse_type(field.as);
     source.field(field.name, std::move(segments), options);
   }
   if (!request.parts.empty()) {
     std::vector<pipeline::source_share> shares;
-    for (const source_request& part : request.parts) shares.push_back({make_source(part, which), part.ratio});
+    for (const source_request& part : request.parts) shares.push_back({make_source(part, what), part.ratio});
     source = pipeline::mixed(std::move(shares), {.rows = request.mixed_rows});
   }
-  if (request.rows && which == which_rows::chosen) source.select(*request.rows);
+  if (request.rows && what == made_for::batches) source.select(*request.rows);
   return source;
 }
 

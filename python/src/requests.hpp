@@ -63,8 +63,11 @@ pipeline::order_options order_of(const nanobind::tuple& of);
 loader_request request_of(const nanobind::tuple& source, kept_criteria& kept, const nanobind::list& maps,
                           const nanobind::tuple& order, const nanobind::dict& options);
 
-enum class which_rows { chosen, all };
-/// Finds the files; waits for the file system, and wants no GIL. `all`: whatever rows the request chooses.
-pipeline::source make_source(const source_request& request, which_rows which = which_rows::chosen);
+enum class made_for {
+  batches,
+  shapes,  ///< all rows as they are stored: what they become is for those that functions of map() have worked on
+};
+/// Finds the files; waits for the file system, and wants no GIL.
+pipeline::source make_source(const source_request& request, made_for what = made_for::batches);
 
 }  // namespace penstock::python

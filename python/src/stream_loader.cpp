@@ -12,8 +12,8 @@ namespace penstock::python {
 namespace nb = nanobind;
 namespace {
 
-pipeline::source source_of(const loader_request& request, which_rows which) {
-  pipeline::source source = make_source(request.source, which);
+pipeline::source source_of(const loader_request& request, made_for what) {
+  pipeline::source source = make_source(request.source, what);
   if (request.damaged) source.damaged(*request.damaged);
   return source;
 }
@@ -22,8 +22,8 @@ pipeline::pipeline build(const loader_request& request, const row_maps& maps, ke
                          std::optional<pipeline::calibration>& measured, at_work& here) {
   const without_gil unlocked;
   std::vector<pipeline::host_transform> transforms;
-  if (!maps.empty()) transforms = maps.transforms(pipeline::read(source_of(request, which_rows::all)).open().fields());
-  auto description = pipeline::read(source_of(request, which_rows::chosen), request.order);
+  if (!maps.empty()) transforms = maps.transforms(pipeline::read(source_of(request, made_for::shapes)).open().fields());
+  auto description = pipeline::read(source_of(request, made_for::batches), request.order);
   for (pipeline::host_transform& one : transforms) description = std::move(description) | std::move(one);
   description = std::move(description) | request.batches | request.shard | request.transport | request.trace;
   const gpu::device device = gpu::device::parse(request.device);

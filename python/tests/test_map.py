@@ -9,6 +9,7 @@ import threading
 import time
 import weakref
 
+import h5py
 import numpy as np
 import pytest
 
@@ -167,6 +168,22 @@ def test_values_that_do_not_fit_are_refused(make, source, made, sentence):
 def test_an_output_becomes_bfloat16_as_advised(make, source):
     mapped = source.map(lambda block: {"label": block["label"].astype("f4")}, outputs={"label": ("float32", ())})
     assert make(of=mapped.astype(label="bfloat16")).fields["label"] == ("bfloat16", ())
+
+
+@pytest.mark.parametrize("stored", ["int8", "uint16", "float64"])
+def test_an_output_is_converted_as_its_own_type_whatever_the_stored_one(make, tmp_path, stored):
+    with h5py.File(tmp_path / "a.h5", "w") as f:
+        f["v"] = np.arange(100).astype(stored)
+    halved = ps.Source(v=f"{tmp_path}/a.h5:/v").map(
+        lambda block: {"v": block["v"].astype("f4") / np.float32(2)}, outputs={"v": ("float32", ())}
+    )
+    np.testing.assert_array_equal(next(make(of=halved.scaled(v=(10, 1))).epoch(0)).numpy("v"), np.arange(64) * 5 + 1)
+    counted = ps.Source(v=f"{tmp_path}/a.h5:/v").map(
+        lambda block: {"v": block["v"].astype("u1")}, outputs={"v": ("uint8", ())}
+    )
+    found = next(make(of=counted.astype(v="float64")).epoch(0)).numpy("v")
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, np.arange(64))
 
 
 def test_an_output_that_is_not_returned_is_named(make, source):
