@@ -206,7 +206,8 @@ class Loader:
         """Stops reading and frees what no array holds: the last batch of a loop is given back, one's that was left by `break`,
         too. Loops in progress end with ClosedError. plan() and report() say what
         they said before. A signal handler that runs while its thread waits for a batch of this loader cannot close it, and
-        gets PenstockError: let it raise an exception."""
+        gets PenstockError: let it raise an exception. Ctrl-C ends the wait for functions of map() and for reads; closing goes
+        on by itself then."""
         self._run.close()
 
     def __enter__(self) -> Loader:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
+import sys
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -42,8 +44,16 @@ def close_at_exit(run: Run) -> None:
 
 
 def _close_all() -> None:
-    for run in list(_live):
-        run.core.close()  # which does nothing in a forked child
+    try:
+        for run in list(_live):
+            run.core.close()  # which does nothing in a forked child
+    except BaseException:  # Ctrl-C: a function of map(), or a read, does not end, and the interpreter cannot beside it
+        try:
+            for stream in (sys.stdout, sys.stderr):
+                if stream is not None:
+                    stream.flush()
+        finally:
+            os._exit(128 + signal.SIGINT)
 
 
 atexit.register(_close_all)

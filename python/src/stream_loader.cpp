@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <future>
 #include <string>
 
 #include "errors.hpp"
@@ -41,6 +43,8 @@ pipeline::pipeline build(const loader_request& request, const row_maps& maps, ke
   return std::move(opened).build(plan, std::move(memory));
 }
 
+constexpr std::chrono::milliseconds between_looks{100};  // at signals
+
 /// Runs signal handlers, if this is the main thread: Ctrl-C ends the wait.
 void look_at_signals() {
   const with_gil locked;
@@ -71,7 +75,7 @@ void stream_loader::refuse_waiting() const {
 
 stream_loader::turn::turn(const stream_loader& of) : of_(of) {
   of_.refuse_waiting();
-  of_.mutex_.lock();
+  while (!of_.mutex_.try_lock_for(between_looks)) look_at_signals();
   of_.whose_turn_ = std::this_thread::get_id();
 }
 
@@ -82,10 +86,15 @@ stream_loader::turn::~turn() {
 
 stream_loader::~stream_loader() {
   if (getpid() == process_) {
-    if (maps_.run_here())
+    if (maps_.run_here()) {
       close_on_main_thread();
-    else
-      close();
+      return;
+    }
+    {
+      const without_gil unlocked;
+      end();
+    }
+    maps_.let_go();
     return;
   }
   (void)range_.release();  // their threads are the parent's; there is nobody to stop or to wait for
@@ -142,17 +151,38 @@ std::pair<std::uint64_t, std::uint64_t> stream_loader::resume_at(const std::stri
   return {at.epoch, at.batch};
 }
 
+void stream_loader::do_apart(std::function<void()> work) {
+  const std::shared_ptr<nb::object> keep(new nb::object(nb::find(*this)), [](nb::object* self) {
+    if (!Py_IsInitialized()) return;
+    const with_gil locked;
+    delete self;
+  });
+  const without_gil unlocked;
+  std::packaged_task<void()> task([keep, work = std::move(work)] { work(); });
+  std::future<void> done = task.get_future();
+  std::thread worker(std::move(task));
+  try {
+    while (done.wait_for(between_looks) != std::future_status::ready) look_at_signals();
+  } catch (...) {
+    worker.detach();
+    throw;
+  }
+  worker.join();
+  done.get();
+}
+
 void stream_loader::begin(std::uint64_t epoch, std::uint64_t batch, std::optional<std::uintptr_t> stream) {
   refuse_caller();
+  refuse_waiting();
   // A run of nothing first: it is refused where the run before must go on, and ends that otherwise. A function of map()
   // can so be told for which of the two it works, whenever it is called.
-  begin_run({epoch, 0}, no_epochs, stream);
+  do_apart([=, this] { begin_run({epoch, 0}, no_epochs, stream); });
   maps_.ahead().begin(epoch);
+  const without_gil unlocked;
   begin_run({epoch, batch}, all_epochs, stream);
 }
 
 void stream_loader::begin_run(pipeline::run_position at, std::uint64_t epochs, std::optional<std::uintptr_t> stream) {
-  const without_gil unlocked;
   const turn mine(*this);
   const pipeline::pipeline& pipe = built();
   pipeline::consume_options options{
@@ -189,21 +219,22 @@ void stream_loader::close() {
   if (getpid() != process_) return;
   refuse_caller();
   refuse_waiting();
+  do_apart([this] { end(); });
+  maps_.let_go();  // here: where the interpreter ends, no other thread gets the GIL
+}
+
+void stream_loader::end() {
+  stop_.request_stop();  // whoever waits for a batch lets go of the lock
+  const turn mine(*this);
+  if (pipeline_) last_report_ = pipeline_->report();
+  range_.reset();
   {
-    const without_gil unlocked;
-    stop_.request_stop();  // whoever waits for a batch lets go of the lock
-    const turn mine(*this);
-    if (pipeline_) last_report_ = pipeline_->report();
-    range_.reset();
-    {
-      std::unique_ptr<pipeline::pipeline> last;
-      const std::lock_guard there(there_);
-      if (pipeline_) last_plan_ = pipeline_->plan();
-      last.swap(pipeline_);
-    }
-    at_work_.reset();
+    std::unique_ptr<pipeline::pipeline> last;
+    const std::lock_guard there(there_);
+    if (pipeline_) last_plan_ = pipeline_->plan();
+    last.swap(pipeline_);
   }
-  maps_.let_go();
+  at_work_.reset();
 }
 
 void stream_loader::clear() noexcept {

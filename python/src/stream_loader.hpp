@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,8 +21,8 @@
 
 namespace penstock::python {
 
-/// A built pipeline with the run in progress. Thread-safe: calls take turns, and wait without the GIL. Refuses to work
-/// in a forked child, where its destructor leaves all as it is.
+/// A built pipeline with the run in progress. Thread-safe: calls take turns, and wait without the GIL; what a signal
+/// handler raises ends their waits. Refuses to work in a forked child, where its destructor leaves all as it is.
 class stream_loader {
  public:
   /// `kept`: Python's part of the request's criteria. Throws as at_work.
@@ -30,7 +31,8 @@ class stream_loader {
   stream_loader(const stream_loader&) = delete;
   stream_loader& operator=(const stream_loader&) = delete;
 
-  /// Begins at a batch of an epoch; epochs follow each other without a gap.
+  /// Begins at a batch of an epoch; epochs follow each other without a gap. Where a signal ends the wait for the run
+  /// before, that ends all the same.
   void begin(std::uint64_t epoch, std::uint64_t batch, std::optional<std::uintptr_t> stream);
   /// Where a run stands whose next batch is this one; the other way round.
   std::string state(std::uint64_t epoch, std::uint64_t batch) const;
@@ -42,7 +44,8 @@ class stream_loader {
   /// where a call is in progress.
   void pause() noexcept;
   /// Stops the run and frees all memory that no array holds. Can be called twice. What plan() and report() say stays.
-  /// Where a call waits on this thread (this is in a signal handler then) it throws, and changes nothing.
+  /// Where a call waits on this thread (this is in a signal handler then) it throws, and changes nothing. Where a
+  /// signal ends the wait, closing goes on.
   void close();
 
   /// Throws in a forked child.
@@ -86,7 +89,12 @@ class stream_loader {
   const pipeline::pipeline& built() const;
   /// Throws where a call waits on this thread: a signal handler that runs in its wait.
   void refuse_waiting() const;
+  /// Does work that may wait for functions of map(), or for reads, on a thread of its own, which keeps this loader, and
+  /// looks at signals meanwhile. What a handler raises ends the wait, not the work. Holds the GIL; the work does not.
+  void do_apart(std::function<void()> work);
   void begin_run(pipeline::run_position at, std::uint64_t epochs, std::optional<std::uintptr_t> stream);
+  /// Without the GIL.
+  void end();
 
   /// For a destructor that runs in a function of this loader's: the garbage collector may be called by any thread.
   void close_on_main_thread() noexcept;
@@ -95,7 +103,7 @@ class stream_loader {
   std::unique_ptr<at_work> at_work_;  ///< as long as there is a pipeline, which it must outlive
   gpu::budget budget_;
   std::stop_source stop_;
-  mutable std::mutex mutex_;  ///< held by a call in progress
+  mutable std::timed_mutex mutex_;  ///< held by a call in progress
   mutable std::mutex there_;  ///< pipeline_ stays while it is held; taken with or without the GIL, and never for long
   mutable std::atomic<std::thread::id> whose_turn_{};
   std::atomic<bool> is_cleared_ = false;

@@ -45,6 +45,7 @@ def finish(process):
         "loop = loader.epoch(0); next(loop); raise SystemExit(0)",
         "import atexit; atexit.register(lambda: loader.close())",
         "import gc; gc.disable(); ps.keep = loader; next(loader.epoch(0))",
+        "next(loader.epoch(0)); last = type('Last', (), {'__del__': lambda self, close=loader.close: close()})()",
     ],
 )
 def test_an_interpreter_ends_cleanly_with_a_live_loader(small, code):
@@ -204,6 +205,66 @@ def test_ctrl_c_ends_a_wait_for_a_price_or_a_loader(waiting, call):
     assert process.stdout.readline() == "interrupted\n"
     let_go()
     assert finish(process) == (0, "read\n", "")
+
+
+STUCK = """
+import signal, sys, threading, time
+import penstock as ps
+signal.signal(signal.SIGINT, signal.default_int_handler)
+is_stuck = threading.Event()
+def stuck(block):
+    if block.row_ids[0] > 0:  # the first batch is there
+        is_stuck.set()
+        while True:
+            time.sleep(0.1)
+source = ps.Source(label={place!r}).map(stuck, fields=[])
+memory = dict(device_memory="8MiB", pinned_memory="4MiB", block_bytes=4096)
+loader = ps.Loader(source, 64, device="host", threads=1, **memory)
+loop = loader.epoch(0)
+next(loop)
+is_stuck.wait()
+print("stuck", flush=True)
+"""
+
+
+INTERRUPTED = """
+import atexit
+atexit.register(sys.stdout.write, "unflushed")
+atexit.register(print, "ends", flush=True)
+try:
+    {wait}
+except KeyboardInterrupt:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    print("interrupted", flush=True)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""
+
+
+def ends_by_two(process):
+    """Whether one Ctrl-C ends the wait of INTERRUPTED, and another one the process."""
+    interrupt(process)
+    assert process.stdout.readline() == "interrupted\n"
+    assert process.stdout.readline() == "ends\n"
+    time.sleep(0.3)
+    assert process.poll() is None  # it waits for what does not return
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.read() == "unflushed"
+    return process.wait(60) == 128 + signal.SIGINT
+
+
+@pytest.mark.parametrize("wait", ["loader.close()", "next(loader.epoch(5))", "list(loop)"])
+def test_ctrl_c_ends_waits_for_a_function_that_does_not_return(small, wait):
+    process = start(INTERRUPTED.format(wait=wait), small, STUCK)
+    assert process.stdout.readline() == "stuck\n"
+    assert ends_by_two(process)
+
+
+def test_ctrl_c_ends_a_program_whose_read_does_not_return(waiting):
+    file, _ = waiting
+    code = "import signal, sys\nsignal.signal(signal.SIGINT, signal.default_int_handler)\nprint('ready', flush=True)"
+    process = start(code + INTERRUPTED.format(wait="next(loader.epoch(0))"), file)
+    assert process.stdout.readline() == "ready\n"
+    assert ends_by_two(process)
 
 
 @pytest.fixture
