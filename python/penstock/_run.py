@@ -145,6 +145,7 @@ class Run:
             _patiently(self.core.begin, epoch, batch, stream)
         except PipelineError as e:
             if e.stage == "consumer":
+                e.epoch = epoch
                 self._core_at = before  # arrays are in the way, and the run before can go on
             raise
         self._core_at, self._core_epoch, self._asked = (epoch, batch), epoch, {}

@@ -73,6 +73,15 @@ def test_a_broken_chunk_names_its_rows_and_stage(tmp_path):
             list(loader.epoch(0))
 
 
+def test_a_loop_that_cannot_begin_names_its_epoch(make):
+    loader = make()
+    kept = next(loader.epoch(0)).numpy("label")
+    with pytest.raises(ps.PipelineError, match="still held") as caught:
+        next(loader.epoch(5))
+    assert (caught.value.stage, caught.value.epoch) == ("consumer", 5)
+    del kept
+
+
 def test_an_error_names_the_epoch_that_was_asked_for(make, tmp_path):
     path = tmp_path / "later.h5"
     with h5py.File(path, "w") as f:
