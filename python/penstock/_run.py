@@ -122,6 +122,15 @@ class Run:
         return handle
 
     def _of_core(self, epoch: int, at: int) -> BatchHandle | None:
+        try:
+            return self._of_run(epoch, at)
+        except (DataError, DeviceError, PipelineError) as e:
+            # An error of a later epoch, read ahead, ends the run. Nobody has asked for that: this one goes on alone.
+            if e.epoch is None or e.epoch <= epoch or not self._can_start(epoch, at, epochs=1):
+                raise
+        return self._of_run(epoch, at)
+
+    def _of_run(self, epoch: int, at: int) -> BatchHandle | None:
         self._asked[self._core_epoch] = epoch
         try:
             return _patiently(self.core.next, self._core_epoch, at, epoch)
@@ -138,11 +147,19 @@ class Run:
         error.epoch = epoch
         error.args = (str(error.args[0]).replace(f" of epoch {core}", f" of epoch {epoch}", 1),)
 
-    def _start(self, epoch: int, batch: int) -> None:
+    def _can_start(self, epoch: int, batch: int, epochs: int) -> bool:
+        try:
+            self._start(epoch, batch, epochs)
+        except PipelineError:  # arrays are in the way
+            return False
+        return True
+
+    def _start(self, epoch: int, batch: int, epochs: int | None = None) -> None:
+        """`epochs`: of the run; None: as many as loops may ask for."""
         before, self._core_at = self._core_at, None  # until the run has begun: Ctrl-C may end that
         stream = self._stream if self._stream is not None else torch_stream(self.device)
         try:
-            _patiently(self.core.begin, epoch, batch, stream)
+            _patiently(self.core.begin, epoch, batch, stream, epochs)
         except PipelineError as e:
             if e.stage == "consumer":
                 e.epoch = epoch

@@ -80,7 +80,8 @@ void bind_loader(nb::module_& m) {
           },
           nb::arg("source"), nb::arg("maps"), nb::arg("order"), nb::arg("options"))
       .def("refuse_caller", &stream_loader::refuse_caller)
-      .def("begin", &stream_loader::begin, nb::arg("epoch"), nb::arg("batch"), nb::arg("stream").none())
+      .def("begin", &stream_loader::begin, nb::arg("epoch"), nb::arg("batch"), nb::arg("stream").none(),
+           nb::arg("epochs").none())
       .def("next", &stream_loader::next, nb::arg("epoch"), nb::arg("index"), nb::arg("asked"))
       .def("pause", &stream_loader::pause)
       .def("close", &stream_loader::close)

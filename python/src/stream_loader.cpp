@@ -171,7 +171,8 @@ void stream_loader::do_apart(std::function<void()> work) {
   done.get();
 }
 
-void stream_loader::begin(std::uint64_t epoch, std::uint64_t batch, std::optional<std::uintptr_t> stream) {
+void stream_loader::begin(std::uint64_t epoch, std::uint64_t batch, std::optional<std::uintptr_t> stream,
+                          std::optional<std::uint64_t> epochs) {
   refuse_caller();
   refuse_waiting();
   // A run of nothing first: it is refused where the run before must go on, and ends that otherwise. A function of map()
@@ -179,7 +180,7 @@ void stream_loader::begin(std::uint64_t epoch, std::uint64_t batch, std::optiona
   do_apart([=, this] { begin_run({epoch, 0}, no_epochs, stream); });
   maps_.ahead().begin(epoch);
   const without_gil unlocked;
-  begin_run({epoch, batch}, all_epochs, stream);
+  begin_run({epoch, batch}, epochs.value_or(all_epochs), stream);
 }
 
 void stream_loader::begin_run(pipeline::run_position at, std::uint64_t epochs, std::optional<std::uintptr_t> stream) {

@@ -31,9 +31,10 @@ class stream_loader {
   stream_loader(const stream_loader&) = delete;
   stream_loader& operator=(const stream_loader&) = delete;
 
-  /// Begins at a batch of an epoch; epochs follow each other without a gap. Where a signal ends the wait for the run
-  /// before, that ends all the same.
-  void begin(std::uint64_t epoch, std::uint64_t batch, std::optional<std::uintptr_t> stream);
+  /// Begins at a batch of an epoch; so many epochs, without a number all, follow each other without a gap. Where a
+  /// signal ends the wait for the run before, that ends all the same.
+  void begin(std::uint64_t epoch, std::uint64_t batch, std::optional<std::uintptr_t> stream,
+             std::optional<std::uint64_t> epochs);
   /// Where a run stands whose next batch is this one; the other way round.
   std::string state(std::uint64_t epoch, std::uint64_t batch) const;
   std::pair<std::uint64_t, std::uint64_t> resume_at(const std::string& state) const;

@@ -68,9 +68,29 @@ def test_a_broken_chunk_names_its_rows_and_stage(tmp_path):
             for batch in loader.epoch(0):
                 np.testing.assert_array_equal(batch.numpy("v"), batch.row_ids())
         assert caught.value.stage == "read" and "rows" in str(caught.value)
-        assert caught.value.epoch in (0, 1)  # the file is one block, which is read for both at once: whichever comes first
+        assert caught.value.epoch == 0  # the file is one block, which is read for the next epoch, too
         with pytest.raises(ps.DataError):  # again, and no hang
             list(loader.epoch(0))
+
+
+def test_a_row_that_only_the_next_epoch_has_ends_that_alone(make, tmp_path):
+    path = tmp_path / "later.h5"
+    with h5py.File(path, "w") as f:
+        v = f.create_dataset("v", data=np.arange(1000), chunks=(1,), compression="gzip")
+        chunks = [v.id.get_chunk_info(row) for row in range(1000)]
+    how = {"of": ps.Source(v=f"{path}:/v"), "order": ps.Weighted(np.ones(1000), seed=1, rows=100)}
+    first, second = ([int(row) for batch in make(10, **how).epoch(epoch) for row in batch.row_ids()] for epoch in (0, 1))
+    broken = chunks[next(row for row in second if row not in first)]
+    with open(path, "r+b") as raw:
+        raw.seek(broken.byte_offset)
+        raw.write(bytes(broken.size))
+    for _ in range(10):  # it is read while the first epoch goes on, before or after its last batch
+        with make(10, **how) as loader:
+            assert [int(row) for batch in loader.epoch(0) for row in batch.numpy("v")] == first
+            with pytest.raises(ps.DataError, match="of epoch 1: .*later.h5:/v") as caught:
+                list(loader.epoch(1))
+            assert caught.value.epoch == 1
+            assert len(list(loader.epoch(0))) == 10
 
 
 def test_a_loop_that_cannot_begin_names_its_epoch(make):
