@@ -113,7 +113,8 @@ class Field:
         copy: bool | None = None,
     ) -> Any:
         """A capsule. `stream` as the array API has it for CUDA: None and 1 the legacy default stream, 2 the per-thread
-        one, -1 no ordering (the consumer waits for the batch's stream by itself), else a handle."""
+        one (arrays for it are deleted, and the batch is given back, on this thread), -1 no ordering (the consumer waits
+        for the batch's stream by itself), else a handle."""
         return self._lend(self._handle.capsule, stream, max_version, dl_device, copy)
 
     def _lend(

@@ -7,7 +7,6 @@ import os
 from typing import Any, NamedTuple, NoReturn, SupportsFloat, SupportsIndex
 
 from . import _core
-from ._batch import stream_handle
 from ._checks import path as path_bytes
 from ._checks import positive, text, whole
 from ._options import byte_count, device_name, seconds_of, share_of
@@ -46,7 +45,9 @@ class Loader:
     block_bytes     stored bytes of a block, what is read and copied at once; 0: chosen
     slots           blocks in host memory at once, read or on their way to the device; 0: chosen for the budgets
     stream          the CUDA stream that uses the batches; None: torch's current one where torch is imported, else one
-                    of Penstock's (then use DLPack, which orders streams)
+                    of Penstock's (then use DLPack, which orders streams). An object of torch's or CuPy's is kept; of a
+                    number, and of torch's current one, the stream lives until a loop begins elsewhere (another run of
+                    the loader's, on what is current then), or the loader is closed
     rank, world_size
                     this process, of so many that share the rows of each epoch; None: those of torch.distributed, where
                     it is initialised. All get the same number of batches: last is then "drop" or "pad"
@@ -114,7 +115,7 @@ class Loader:
         ordinal = self._device.partition(":")[2]
         # A mix goes on from one epoch to the next, and functions are told the number.
         alike = isinstance(order, Sequential) and not source._parts and not source._maps
-        self._run = Run(self._core, alike, (2, int(ordinal)) if ordinal else (1, 0), stream_handle(stream))
+        self._run = Run(self._core, alike, (2, int(ordinal)) if ordinal else (1, 0), stream)
 
     def epoch(self, number: SupportsIndex) -> Epoch:
         """The batches of one epoch, to loop over once. Shuffled, each epoch has an order of its own. After

@@ -7,7 +7,7 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Optional, Tuple, TypeVar
 
-from ._batch import Batch, torch_stream
+from ._batch import Batch, stream_handle, torch_stream
 from ._errors import DataError, DeviceError, PipelineError
 from ._process import close_at_exit
 
@@ -21,9 +21,10 @@ _Taken = Tuple[int, Optional[Tuple[int, int]]]  # the batch's number in its epoc
 class Run:
     """Takes batches of the core's for one loop at a time, and begins the core's run anew where a loop goes elsewhere."""
 
-    def __init__(self, core: StreamLoader, alike: bool, device: tuple[int, int], stream: int | None) -> None:
+    def __init__(self, core: StreamLoader, alike: bool, device: tuple[int, int], stream: Any) -> None:
         """`alike`: epochs have the same rows, so that they follow each other without a gap, whatever their numbers."""
-        self.core, self.alike, self.device, self._stream = core, alike, device, stream
+        self.core, self.alike, self.device = core, alike, device
+        self._stream, self._stream_object = stream_handle(stream), stream  # which lives as long as the run may use it
         self.fields = {field["name"]: (field["dtype"], tuple(field["row_shape"])) for field in core.plan()["fields"]}
         self.batches: int = core.batches
         self.position = (0, 0)  # (epoch, batch) that comes next

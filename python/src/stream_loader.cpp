@@ -53,6 +53,8 @@ void look_at_signals() {
 
 constexpr std::uint64_t no_epochs = 0, all_epochs = std::uint64_t{1} << 20;  // more than anybody trains
 
+constexpr std::uintptr_t per_thread_stream = 2;  // cudaStreamPerThread
+
 /// As many epochs as fit in a run's positions, at the most.
 std::uint64_t that_fit(std::uint64_t epochs, std::uint64_t rows) {
   return std::min(epochs, std::max<std::uint64_t>((std::uint64_t{1} << 61) / std::max<std::uint64_t>(rows, 1), 1));
@@ -177,7 +179,13 @@ void stream_loader::begin(std::uint64_t epoch, std::uint64_t batch, std::optiona
   refuse_waiting();
   // A run of nothing first: it is refused where the run before must go on, and ends that otherwise. A function of map()
   // can so be told for which of the two it works, whenever it is called.
-  do_apart([=, this] { begin_run({epoch, 0}, no_epochs, stream); });
+  const auto end_run = [=, this] { begin_run({epoch, 0}, no_epochs, stream); };
+  if (stream == per_thread_stream) {  // it is marked, and is another one on another thread
+    const without_gil unlocked;
+    end_run();
+  } else {
+    do_apart(end_run);
+  }
   maps_.ahead().begin(epoch);
   const without_gil unlocked;
   begin_run({epoch, batch}, epochs.value_or(all_epochs), stream);

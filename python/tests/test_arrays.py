@@ -1,7 +1,9 @@
 """Batches in JAX and CuPy, where they are installed."""
 
+import gc
 import sys
 import types
+import weakref
 
 import numpy as np
 import pytest
@@ -21,6 +23,22 @@ def test_a_torch_without_cuda_has_no_stream_of_a_gpu(monkeypatch):
         assert torch_stream((2, 0)) is None  # DLPack's number of CUDA's devices
     finally:
         _stream_lookup.cache_clear()
+
+
+def test_a_loader_keeps_the_stream_that_its_batches_are_for(make):
+    class Stream:  # as CuPy's
+        ptr = 0
+
+    stream = Stream()
+    alive = weakref.ref(stream)
+    loader = make(stream=stream)
+    del stream
+    for batch in loader.epoch(0):
+        batch.release()
+    gc.collect()
+    assert alive() is not None
+    with pytest.raises(TypeError, match="a stream is a number or a stream of torch or CuPy"):
+        make(stream=object())
 
 
 def test_jax_takes_batches(make):

@@ -75,8 +75,10 @@ data_type data_type_of(type element) noexcept;
 /// Streams. A tensor is exported for the stream that will use it: that stream waits for the work issued to
 /// batch.stream() until now, and the rows are given back in the order of both. Without a consumer the tensor must be
 /// used on batch.stream(), or on a stream that waits for it and that it waits for; on the host there is nothing to
-/// order. Work on further streams: used_on() first. Streams must live until the rows are given back. Thread-safe, as
-/// copies of a std::shared_ptr are.
+/// order. Work on further streams: used_on() first. Streams must live until the rows are given back, batch.stream()
+/// until another run has begun, or the pipeline is gone (consume_options::stream). The per-thread default stream
+/// (cudaStreamPerThread, DLPack's 2) is another one on each thread: tensors for it, and all shares of their batch, are
+/// let go on the thread that took them. Thread-safe, as copies of a std::shared_ptr are.
 class shared_batch {
  public:
   shared_batch() = default;

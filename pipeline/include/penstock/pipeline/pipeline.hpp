@@ -24,7 +24,8 @@
 namespace penstock::pipeline {
 
 struct consume_options {
-  /// The stream that uses the batches; absent: a stream of the pipeline's own (batch.stream()).
+  /// The stream that uses the batches; absent: a stream of the pipeline's own (batch.stream()). It must live until
+  /// another run has begun, or the pipeline is gone: the end of this run marks it, after all batches were given back.
   std::optional<gpu::stream_ref> stream{};
   /// Ends the run: pull and push throw pipeline::stopped at the next batch.
   std::stop_token stop{};
