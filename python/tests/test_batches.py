@@ -391,3 +391,19 @@ def test_a_loop_that_has_ended_stays_so(make):
     assert next(ended, None) is None and list(ended) == []
     with pytest.raises(ps.PipelineError, match="the loop over epoch 1 ended"):
         next(other)
+
+
+@pytest.mark.parametrize("knows_epochs", [lambda s: s.map(lambda block: None), lambda s: ps.mixed([s])])
+def test_epochs_of_sequential_follow_each_other_in_any_order_where_they_are_alike(make, source, knows_epochs):
+    alike, told = make(), make(of=knows_epochs(source))
+    for epoch in (0, 1, 0):
+        for batch in alike.epoch(epoch):
+            kept = batch.numpy("label")
+    for epoch in (0, 1):
+        for batch in told.epoch(epoch):
+            kept = batch.numpy("label")
+    with pytest.raises(ps.PipelineError, match="still held"):
+        next(told.epoch(0))
+    np.testing.assert_array_equal(kept, np.arange(960, 1000))
+    del kept
+    assert next(told.epoch(0)).rows == 64
