@@ -25,19 +25,37 @@ import penstock as ps
 import steps
 
 
+def add_words(parser, option, known, default=None):
+    """An option that takes some of these words; without `default`, all are."""
+
+    def some(text):
+        for word in text.split(","):
+            if word not in known:
+                raise argparse.ArgumentTypeError(f"'{word}' is not among {', '.join(known)}")
+        return text.split(",")
+
+    parser.add_argument(option, type=some, default=default or known, help=f"of {','.join(known)}")
+
+
+def sizes(text):
+    numbers = [int(number) for number in text.split(",")]
+    if min(numbers) < 1:
+        raise ValueError
+    return numbers
+
+
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words = lambda text: text.split(",")  # noqa: E731
     p.add_argument("file")
     p.add_argument("--dataset", default="/x")
     p.add_argument("--labels", default="/label")
     p.add_argument("--make", type=int, default=0, metavar="ROWS", help="make the file first, where it is not there")
     p.add_argument("--columns", type=int, default=1024, help="of the file that is made")
-    p.add_argument("--batch", type=words, default=["256", "1024", "4096", "16384"])
-    p.add_argument("--parts", type=words, default=["iterate", "train"], help="of iterate,train")
-    p.add_argument("--modes", type=words, default=["eager", "compile", "graph"], help="of eager,compile,graph")
-    p.add_argument("--feeds", type=words, default=["resident", "penstock", "h5py"], help="of resident,penstock,h5py")
-    p.add_argument("--precision", type=words, default=["tf32"], help="of fp32,tf32,bf16")
+    p.add_argument("--batch", type=sizes, default=[256, 1024, 4096, 16384])
+    add_words(p, "--parts", ["iterate", "train"])
+    add_words(p, "--modes", ["eager", "compile", "graph"])
+    add_words(p, "--feeds", ["resident", "penstock", "h5py"])
+    add_words(p, "--precision", ["fp32", "tf32", "bf16"], default=["tf32"])
     p.add_argument("--order", choices=["sequential", "shuffled"], default="sequential", help="of Penstock's rows")
     p.add_argument("--device", default="cuda:0" if torch.cuda.is_available() else "cpu")
     p.add_argument("--device-memory", default="512MiB")
@@ -185,7 +203,12 @@ def main():
     with h5py.File(options.file) as f:
         rows, options.columns = f[options.dataset].shape
         options.classes = int(f[options.labels][:].max()) + 1
-    sizes = [int(size) for size in options.batch if int(size) <= min(rows, options.resident_rows)]
+    most = min(rows, options.resident_rows)
+    fitting = [batch for batch in options.batch if batch <= most]
+    for batch in options.batch:
+        if batch > most:
+            what = f"the file has {rows} rows" if rows == most else f"--resident-rows is {most}"
+            print(f"batches of {batch} rows are left out: {what}", file=sys.stderr)
     modes = [mode for mode in options.modes if mode != "graph" or options.device != "cpu"]
     if options.device == "cpu":
         print("there is no CUDA device: on the host, without CUDA graphs", file=sys.stderr)
@@ -194,13 +217,13 @@ def main():
     results = Results(options)
     results.values["link_gigabytes_per_second"] = link_speed(options)
     if "iterate" in options.parts:
-        for batch in sizes:
+        for batch in fitting:
             iterate(options, batch, results)
     if "train" in options.parts:
         resident = feeds.Resident(options)
         for precision in options.precision:
             for mode in modes:
-                for batch in sizes:
+                for batch in fitting:
                     train(options, resident, precision, mode, batch, results)
     results.write()
 
