@@ -37,17 +37,16 @@ void reader_gate::let_in(ticket next) {
 
 /// The first of them.
 void reader_gate::admit(std::list<ticket>& from) {
-  ++at_work_;
   if (workers_at_work_ < workers_) {
-    ++workers_at_work_;
-    const ticket next = from.front();
+    how_.to_workers(from.front());  // or nothing has changed; its worker_done() waits for the lock
     from.pop_front();
-    how_.to_workers(next);
+    ++workers_at_work_;
   } else {
     for_own_.splice(for_own_.end(), from, from.begin());
     has_for_own_ = true;
     if (!watched_ || for_own_.size() > 1) changed_.notify_one();
   }
+  ++at_work_;
 }
 
 void reader_gate::worker_done() {
