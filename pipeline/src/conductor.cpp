@@ -133,9 +133,18 @@ void conductor::loop() {
   }
 }
 
-/// Waits for copies and kernels in flight: afterwards slots and rings may be used for something else.
+/// Waits for copies and kernels in flight: afterwards slots and rings may be used for something else. An error of the
+/// one is no reason not to wait for the other.
 void conductor::fence() {
-  copy_.synchronize();
+  try {
+    copy_.synchronize();
+  } catch (...) {
+    try {
+      work_.synchronize();
+    } catch (...) {  // the first error is told
+    }
+    throw;
+  }
   work_.synchronize();
 }
 

@@ -60,6 +60,20 @@ class failing_call : public penstock::fault_injector {
   std::atomic<int> left_{-1};
 };
 
+/// Counts the waits for streams; lets the first fail, when told.
+class counted_waits : public penstock::fault_injector {
+ public:
+  explicit counted_waits(bool fails) : fails_(fails) {}
+  penstock::fault before(penstock::fault_site site, std::string_view what, std::uint64_t, std::size_t) override {
+    if (site != penstock::fault_site::cuda_call || what != "cudaStreamSynchronize") return {};
+    return {.error = waits.fetch_add(1) == 0 && fails_ ? 719 : 0};
+  }
+  std::atomic<int> waits{0};
+
+ private:
+  const bool fails_;
+};
+
 /// While it is broken, every CUDA call fails, or what the host does in its place.
 class broken_device : public penstock::fault_injector {
  public:
@@ -170,6 +184,29 @@ BOOST_DATA_TEST_CASE(a_device_that_fails_for_good_is_an_exception_at_each_run_an
     batch.release();
     break;
   }
+}
+
+// Copies and kernels are in flight on two streams, and both are waited for when a run ends.
+BOOST_DATA_TEST_CASE(where_the_wait_for_one_stream_fails_the_other_is_waited_for_all_the_same, every_device, name) {
+  const small_file file(2000, 64);
+  const auto waits_of = [&](bool fails) {
+    const auto counted = std::make_shared<counted_waits>(fails);
+    {
+      auto pipeline = (pp::read(file.all()) | penstock::fault_seam(counted) |
+                       pp::transport({.block_bytes = 8192, .threads = 2}) | pp::batched({.rows = 50}))
+                          .build(gpu::device::parse(name), small);
+      BOOST_TEST(counted->waits == 0);
+      try {
+        for (pp::batch& batch : pipeline.epochs(0, 1)) batch.release();
+      } catch (const penstock::error& e) {  // it comes behind the last batch, and may find nobody
+        BOOST_TEST(fails, e.what());
+      }
+    }
+    return counted->waits.load();
+  };
+  const int healthy = waits_of(false);
+  BOOST_TEST(healthy >= 2);
+  BOOST_TEST(waits_of(true) == healthy);
 }
 
 // The rows of an epoch are no multiple of a batch's: what lies behind the last one is no row of any order.
