@@ -6,13 +6,15 @@
 #include "source_files.hpp"
 #include "virtual_mapping.hpp"
 
+#include <fmt/format.h>
+
 #include <set>
 #include <utility>
 
 namespace penstock::io {
 namespace {
 
-constexpr std::size_t deepest = 32;  // virtual datasets that are made of virtual ones: deeper, reading refuses
+constexpr std::size_t deepest = 32;  // virtual datasets that are made of virtual ones
 
 class survey {
  public:
@@ -20,7 +22,11 @@ class survey {
 
   /// False where there is no such dataset that opens.
   bool visit(hid_t file, const std::string& path, const std::string& name, std::size_t depth) {
-    if (depth > deepest || !done_.insert({path, name}).second) return true;
+    if (!done_.insert({path, name}).second) return true;
+    if (depth > deepest) {
+      too_deep = true;
+      return false;
+    }
     try {
       const open_dataset opened(file, name);
       const hid_t dataset = opened.id.native();
@@ -42,6 +48,7 @@ class survey {
 
   std::set<std::string> raw;     ///< external files
   std::set<std::string> owners;  ///< of datasets that are stored in their own file
+  bool too_deep = false;         ///< there may be more, which was not looked for
 
  private:
   void visit_sources(hid_t dataset, hid_t creation, const std::filesystem::path& owner, std::size_t depth) {
@@ -78,6 +85,11 @@ dataset_files files_behind(hid_t file, const std::filesystem::path& path, const 
   survey all(faults);
   all.visit(file, path.native(), name, 0);
   H5Eclear2(H5E_DEFAULT);
+  if (all.too_deep)
+    throw failure(
+        fmt::format("it is virtual, and its sources are virtual themselves more than {} deep: not all files "
+                    "behind it can be found; show what it shows by fewer virtual datasets",
+                    deepest));
   std::set<std::string> values = std::move(all.owners), names = std::move(opened.names);
   names.insert(all.raw.begin(), all.raw.end());
   values.merge(all.raw);

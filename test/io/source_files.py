@@ -94,6 +94,26 @@ def silent_fills(folder):
             f.create_virtual_dataset(name, layout)
 
 
+def deep_sources(folder):
+    """deep.h5: /plain0 and /numbered0 with 32 more virtual datasets behind them, and then /real, or all of /real%b."""
+    last = 32
+    with h5py.File(os.path.join(folder, "deep.h5"), "w", libver="latest") as f:
+        f["real"] = f["real0"] = np.ones((8,), "<f4")
+        for kind in ["numbered", "plain"]:
+            for n in range(last):
+                layout = h5py.VirtualLayout((8,), "<f4")
+                layout[:] = h5py.VirtualSource(".", f"{kind}{n + 1}", (8,))
+                f.create_virtual_dataset(f"{kind}{n}", layout)
+        layout = h5py.VirtualLayout((8,), "<f4")
+        layout[:] = h5py.VirtualSource(".", "real", (8,))
+        f.create_virtual_dataset(f"plain{last}", layout)
+        space = h5py.h5s.create_simple((8,), (h5py.h5s.UNLIMITED,))
+        space.select_hyperslab((0,), (h5py.h5s.UNLIMITED,), (8,), (8,))
+        create = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        create.set_virtual(space, b".", b"real%b", h5py.h5s.create_simple((8,)))
+        h5py.h5d.create(f.id, f"numbered{last}".encode(), h5py.h5t.IEEE_F32LE, h5py.h5s.create_simple((8,), (h5py.h5s.UNLIMITED,)), create)
+
+
 def external_segments(folder, expect):
     """Several segments with offsets, by paths that lead from the working directory: relative.h5."""
     array = np.arange(60 * 6).astype(">i4").reshape(60, 6)
@@ -139,5 +159,6 @@ def make(folder, expect):
     linked_sources(folder)
     virtual(folder, expect)
     silent_fills(folder)
+    deep_sources(folder)
     external_segments(folder, expect)
     moved_sources(folder)

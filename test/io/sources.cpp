@@ -123,6 +123,22 @@ BOOST_AUTO_TEST_CASE(virtual_datasets_that_lead_in_a_circle_are_refused) {
   }
 }
 
+/// Also where numbered sources, which are looked for until one is absent, lie at the depth where nobody looks any more.
+BOOST_AUTO_TEST_CASE(files_behind_virtual_datasets_that_are_nested_too_deep_are_an_error,
+                     *boost::unit_test::timeout(60)) {
+  const io::file file(made_folder() / "deep.h5");
+  for (const char* const dataset : {"/numbered0", "/plain0"}) {
+    BOOST_TEST(file.describe(dataset).unreadable.find("more than 32 deep") != std::string::npos, dataset);
+    BOOST_CHECK_EXCEPTION(file.files_behind(dataset), io::error, [&](const io::error& e) {
+      return e.context().dataset == dataset && std::string(e.what()).find("more than 32 deep") != std::string::npos;
+    });
+  }
+  for (const char* const dataset : {"/numbered1", "/plain1"}) {
+    BOOST_TEST(file.describe(dataset).unreadable.empty(), file.describe(dataset).unreadable);
+    BOOST_TEST(file.files_behind(dataset).size() == 1u, dataset);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_files_behind_a_dataset_are_those_that_links_and_sources_lead_to) {
   const auto names_behind = [](const char* file, const char* dataset) {
     std::set<std::string> names;

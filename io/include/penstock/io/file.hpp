@@ -27,7 +27,8 @@ class file {
   /// The files that the values of the dataset at `path` come from: this one, those that external links on the way to it
   /// lead through, external raw files, and those of the sources of virtual datasets, and of theirs. Those that are not
   /// there, and what a damaged header hides, are left out. Named as they open from the working directory; sorted.
-  /// Throws io::error where the system does not let them be looked at (EIO, EMFILE).
+  /// Throws io::error where the system does not let them be looked at (EIO, EMFILE), and where virtual datasets are
+  /// nested too deep to be read.
   std::vector<std::filesystem::path> files_behind(std::string_view path) const;
   /// Of these, those that hold values: external raw files, sources of virtual datasets, or the file that the dataset is
   /// stored in; not one that a link only leads through, nor a virtual dataset's own where all sources are in others.
