@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 namespace penstock::io {
@@ -18,6 +20,8 @@ namespace fs = std::filesystem;
 namespace {
 
 fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
+
+constexpr int most_tries = 1000;  // a second, about
 
 /// What file systems say that cannot sync a folder.
 bool cannot_be_synced(int code) { return code == EINVAL || code == ENOTSUP || code == ENOSYS; }
@@ -64,10 +68,18 @@ void partial_file::create() {
   int code = 0;
   const auto create = [&] {
     lock_ = open_descriptor(name.c_str(), O_CREAT | O_EXCL | O_RDWR, 0666, faults_, path_.native());
-    code = !lock_ ? errno : lock_partial(lock_.native()) ? 0 : EEXIST;
+    code = !lock_ ? errno : lock_partial(lock_.native()) && is_name_of(lock_.native(), name) ? 0 : EEXIST;
   };
-  create();
-  if (code == EEXIST && remove_unless_locked(name)) create();
+  // Another writer may take what has no lock yet for one of those that were left: it is about to remove it then.
+  bool taken = false;
+  for (int tries = 0; tries < most_tries; ++tries) {
+    create();
+    if (code != EEXIST) break;
+    taken = taken || lock_;
+    if (remove_unless_locked(name)) continue;
+    if (!taken) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   if (code == EEXIST)
     throw failure(
         fmt::format("another writer is at work on it, in {}; wait for that, remove it where nobody is, or name another "

@@ -9,7 +9,6 @@
 
 #include <cerrno>
 #include <charconv>
-#include <csignal>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -20,24 +19,17 @@ namespace {
 
 constexpr std::string_view mark = ".partial-";
 
-/// The process that a name was made by, or 0.
-pid_t writer_of(std::string_view name, std::string_view target) {
-  if (!name.starts_with(target) || !name.substr(target.size()).starts_with(mark)) return 0;
+/// Whether it ends with the number of a process.
+bool is_partial_name(std::string_view name, std::string_view target) {
+  if (!name.starts_with(target) || !name.substr(target.size()).starts_with(mark)) return false;
   const std::string_view digits = name.substr(target.size() + mark.size());
   pid_t process = 0;
   const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), process);
-  return code == std::errc{} && end == digits.data() + digits.size() && process > 0 ? process : 0;
+  return code == std::errc{} && end == digits.data() + digits.size() && process > 0;
 }
-
-bool is_gone(pid_t process) { return ::kill(process, 0) != 0 && errno == ESRCH; }
 
 // For writing: NFS gives an exclusive lock to nobody else.
 descriptor opened(const fs::path& file) { return open_descriptor(file.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK); }
-
-bool is_locked(const fs::path& file) {
-  const descriptor fd = opened(file);
-  return !fd || ::flock(fd.native(), LOCK_EX | LOCK_NB) != 0;
-}
 
 }  // namespace
 
@@ -51,10 +43,8 @@ void remove_stale_files(const fs::path& path) noexcept {
   try {
     const std::string target = path.filename().native();
     std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(path.has_parent_path() ? path.parent_path() : ".", ignored)) {
-      const pid_t process = writer_of(entry.path().filename().native(), target);
-      if (process != 0 && is_gone(process) && !is_locked(entry.path())) fs::remove(entry.path(), ignored);
-    }
+    for (const auto& entry : fs::directory_iterator(path.has_parent_path() ? path.parent_path() : ".", ignored))
+      if (is_partial_name(entry.path().filename().native(), target)) remove_unless_locked(entry.path());
   } catch (const std::exception&) {
     // They take space, no more: what is to be written is written all the same.
   }

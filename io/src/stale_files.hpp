@@ -7,8 +7,9 @@ namespace penstock::io {
 /// The name under which this process writes `path` before it is renamed.
 std::filesystem::path partial_name(const std::filesystem::path& path);
 
-/// Removes what writers of `path` left that were killed: files NAME.partial-PID whose process is gone and which nobody
-/// has locked. (Numbers of processes mean nothing on another machine, or in another container; locks do.)
+/// Removes what writers of `path` left that were killed: files NAME.partial-PID, as remove_unless_locked() does. Who is
+/// at work has a lock; the number says nothing: another process has it by now, or it is of another machine or
+/// container.
 void remove_stale_files(const std::filesystem::path& path) noexcept;
 
 /// Removes a partial file of that name, as one left by a killed process that had this one's number, unless somebody has

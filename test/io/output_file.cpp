@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,6 +15,7 @@
 #include <iterator>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace io = penstock::io;
 namespace fs = std::filesystem;
@@ -150,6 +152,33 @@ BOOST_FIXTURE_TEST_CASE(what_cannot_be_written_is_named_with_the_systems_cause, 
   BOOST_CHECK_EXCEPTION(io::write_file(full, "text"), io::error, says(full, ENOSPC));
   BOOST_CHECK_EXCEPTION(io::append_to_file(full, "text", io::durability::process), io::error, says(full, ENOSPC));
   BOOST_CHECK_EXCEPTION(io::append_to_file(path, "text", io::durability::process), io::error, says(path, EISDIR));
+  BOOST_TEST(files() == 1u);
+}
+
+/// What one of them has made, and not locked yet, looks to the others like what a killed one left.
+BOOST_FIXTURE_TEST_CASE(processes_that_write_one_file_do_not_take_it_from_each_other, folder) {
+  const fs::path file = path / "results.json";
+  const auto write = [&] {
+    for (int n = 0; n < 4000; ++n) {
+      io::output_file to(file);
+      to.append("text");
+      if (n % 1000 == 0) to.commit();
+    }
+  };
+  std::vector<pid_t> writers(4);
+  for (pid_t& writer : writers)
+    if ((writer = ::fork()) == 0) try {
+        write();
+        ::_exit(0);
+      } catch (...) {
+        ::_exit(1);
+      }
+  for (const pid_t writer : writers) {
+    int status = -1;
+    ::waitpid(writer, &status, 0);
+    BOOST_TEST(status == 0);
+  }
+  BOOST_TEST(contents(file) == "text");
   BOOST_TEST(files() == 1u);
 }
 
