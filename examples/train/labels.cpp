@@ -67,7 +67,7 @@ void require_one_value(const io::row_reader& reader, label_kind kind) {
   const io::location& first = reader.segments().front().where;
   throw io::error(
       "a label is one number or text for each row; where a row holds a value for each class (one-hot, or "
-      "probabilities), say --one-hot",
+      "probabilities), say --one-hot, and where it holds values to learn, --loss mse or huber",
       {.file = first.file.string(), .dataset = first.dataset});
 }
 
@@ -118,9 +118,15 @@ void scan_numbers(io::row_reader& reader, const label_source& from, const row_we
         if (!weights.counts(first + n)) continue;
         if (!(label >= from.first && label == std::floor(label) && label <= last))
           refuse(reader, first + n,
-                 fmt::format("the label is {}; labels are whole numbers from {} to {}", label, from.first, last));
+                 fmt::format("the label is {}; labels are whole numbers from {} to {}{}", label, from.first, last,
+                             std::isfinite(label) && label != std::floor(label)
+                                 ? "; values to learn take --loss mse or huber"
+                                 : ""));
         const std::size_t c = static_cast<std::size_t>(label) - static_cast<std::size_t>(from.first);
-        if (c >= to.counts.size()) to.counts.resize(c + 1);
+        if (c >= to.counts.size()) {
+          to.counts.resize(c + 1);
+          to.row_of_largest = first + n;
+        }
         to.counts[c] += counted(from, first + n);
       }
     });

@@ -28,8 +28,9 @@ struct label_summary {
   std::vector<std::int64_t> values{};  ///< of the members, which rise
   std::vector<std::string> stored{};   ///< what codes stand for, those of masked rows too
   std::vector<std::uint64_t>
-      counts{};                ///< rows of each class that are to be counted, from 0 up to the largest there is
-  std::size_t mask_bytes = 0;  ///< host memory that the pass took for which rows count: a bit for each
+      counts{};                      ///< rows of each class that are to be counted, from 0 up to the largest there is
+  std::uint64_t row_of_largest = 0;  ///< of numbers: the first that has the largest label
+  std::size_t mask_bytes = 0;        ///< host memory that the pass took for which rows count: a bit for each
 };
 
 /// Labels as they are stored, and the rows that count.

@@ -57,6 +57,27 @@ class train_labels(program_case):
                 for key, value in other.items():
                     self.assertAlmostEqual(one[key], value, places=5, msg=f"{y} {key}")
 
+    def test_classes_without_rows_are_told_with_the_row_that_made_them(self):
+        path, _, label = self.make_classes()
+        with h5py.File(path, "r+") as file:
+            stray = label.astype("i4")
+            stray[77] = 60
+            file["stray"] = stray
+        warned = lambda *how: self.train(path, *how)[0].stderr
+        self.assertIn("56 of 61 classes", stray_told := warned("--y", "/stray"))
+        self.assertIn(f"the largest label, 60, is first at {path}:/stray row 77", stray_told)
+        self.assertIn("1 of 5 classes has no rows", told := warned("--y", "/one"))
+        self.assertIn("--labels-from 1", told)
+        for how in ("--y", "/one", "--labels-from", 1), ("--y", "/one", "--classes", 5), ("--y", "/label"):
+            self.assertEqual(warned(*how), "", how)
+
+    def test_values_to_learn_without_a_loss_for_them_are_told_of_it(self):
+        path, x, _ = self.make_classes()
+        with h5py.File(path, "r+") as file:
+            file["value"] = x[:, 0] + 0.25
+        for y in "/value", "/x":
+            self.assertIn("--loss mse", self.train(path, "--y", y, expect=1)[0].stderr)
+
     def test_a_test_set_may_lack_names_and_may_not_have_others(self):
         path, x, label = self.make_classes()
         ordered = sorted(names, key=lambda text: text.encode())

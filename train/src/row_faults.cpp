@@ -20,7 +20,7 @@ std::string bad_target(const stage_options& stage) {
     return fmt::format("its label is outside {} to {}; labels count from {}, and the model has {} classes", first,
                        first + classes - 1, first, classes);
   }
-  if (classes == 0) return "a target is not finite; mend the data, or mask the row with a weight of 0";
+  if (classes == 0) return "a target is not finite; mend the data, or mask the row with a weight of 0 (--weights)";
   if (std::holds_alternative<softmax_cross_entropy>(stage.loss))
     return "its targets are no probabilities that add up to 1";
   return "a target is outside 0 to 1";
