@@ -71,9 +71,17 @@ nlohmann::json describe(const io::dataset_info& d, const options& o) {
   return entry;
 }
 
+void print_digests(const nlohmann::json& entries, bool sealed) {
+  fmt::print("\n");
+  for (const auto& entry : entries)
+    fmt::print("{}: {}\n", examples::printable(entry["path"]),
+               entry.contains("crc32") ? "crc32 " + entry["crc32"].get<std::string>()
+                                       : "no digest: " + examples::printable(entry["error"]));
+  fmt::print("{}\n", sealed ? "the file ends with its checksum, which is right"
+                            : "the file has no checksum of Penstock's at its end");
+}
+
 void inspect(const options& o) {
-  if (o.digest && o.json.empty())
-    throw std::invalid_argument("--digest goes with --json FILE, where the digests are written");
   const bool sealed = o.digest && io::check_seal(o.file);
   const io::file file(o.file);
   const auto datasets = o.dataset.empty() ? file.datasets() : std::vector{file.describe(o.dataset)};
@@ -81,10 +89,12 @@ void inspect(const options& o) {
   for (const auto& d : datasets) inputs.add({{o.file, d.path}});
   examples::check_output("--json", o.json, inputs);
   fmt::print("{}", examples::table(datasets, o.file));
-  if (o.json.empty()) return;
+  if (o.json.empty() && !o.digest) return;
   std::fflush(stdout);  // digests take their time
   auto entries = nlohmann::json::array();
   for (const auto& d : datasets) entries.push_back(describe(d, o));
+  if (o.digest) print_digests(entries, sealed);
+  if (o.json.empty()) return;
   nlohmann::json results{{"datasets", std::move(entries)}};
   if (o.digest) results["sealed"] = sealed;
   examples::write_json(o.json, results);
@@ -124,8 +134,8 @@ int main(int argc, char** argv) {
                  "Write the description to this file, as JSON; bytes of names that are no UTF-8 as \\xNN");
   app.add_flag(
       "--digest", o.digest,
-      "Read every dataset, and add the crc32 of its elements to the JSON, and whether the file ends with a checksum of "
-      "Penstock's (it is refused where that is of other bytes). Memory: pieces of 8 MiB or one row, "
+      "Read every dataset, and show the crc32 of its elements, and whether the file ends with a checksum of "
+      "Penstock's, in the JSON too (it is refused where that is of other bytes). Memory: pieces of 8 MiB or one row, "
       "chunks that these cut, and the index of the chunks");
   auto* isolated = app.add_flag(
       "--isolated", o.isolated,

@@ -21,13 +21,6 @@ double product(const std::vector<std::uint64_t>& extents, std::size_t from) {
   return all;
 }
 
-/// Names come from the file: what would move the terminal's cursor is shown as a question mark.
-std::string printable(std::string text) {
-  for (char& c : text)
-    if (std::iscntrl(static_cast<unsigned char>(c))) c = '?';
-  return text;
-}
-
 /// As one word of a shell's command line.
 std::string shell_quoted(const std::string& text) {
   std::string quoted = "'";
@@ -73,6 +66,12 @@ double chunks_of_row(const io::dataset_info& d) {
 }
 
 }  // namespace
+
+std::string printable(std::string text) {
+  for (char& c : text)
+    if (std::iscntrl(static_cast<unsigned char>(c))) c = '?';
+  return text;
+}
 
 std::optional<double> cost_of_row(const io::dataset_info& d) {
   if (!d.element || d.layout == io::layout::virtual_dataset) return std::nullopt;

@@ -19,4 +19,7 @@ std::string advice(const penstock::io::dataset_info& d, const std::string& file)
 /// The datasets as a table for people, advice below it.
 std::string table(const std::vector<penstock::io::dataset_info>& datasets, const std::string& file);
 
+/// Names come from the file: what would move the terminal's cursor is shown as a question mark.
+std::string printable(std::string text);
+
 }  // namespace examples

@@ -251,6 +251,21 @@ class inspect(program_case):
             seen.add(tuple(expected))
         self.assertEqual(len(seen), 2)
 
+    def test_digests_are_shown_without_json_too(self):
+        path, values = self.folder / "digested.h5", numpy.arange(600, dtype="<i2")
+        with h5py.File(path, "w") as file:
+            file["x"] = values
+            file.create_dataset("ragged", (10,), dtype=h5py.vlen_dtype("f4"))
+        shown = self.run_program("penstock-inspect", path, "--digest").stdout
+        self.assertIn(f"\n/x: crc32 {zlib.crc32(values.tobytes()):08x}\n", shown)
+        self.assertRegex(shown, r"\n/ragged: no digest: .*variable length")
+        self.assertIn("has no checksum", shown)
+        rows, model = self.make_rows(rows=100, columns=4), self.folder / "model.h5"
+        self.run_program("penstock-train", rows, "--device", "host", "--epochs", 1, "--checkpoint", model)
+        shown = self.run_program("penstock-inspect", model, "--digest").stdout
+        self.assertIn("ends with its checksum, which is right", shown)
+        self.assertNotIn("crc32", self.run_program("penstock-inspect", model).stdout)
+
     def test_bfloat16_is_digested_as_h5py_reads_it(self):
         path, results = self.folder / "halves.h5", self.folder / "results.json"
         bits = numpy.arange(0x7F80, dtype="<u2").reshape(-1, 48)
@@ -339,7 +354,6 @@ class inspect(program_case):
         path = self.make_rows(rows=10)
         run = lambda *arguments, expect: self.run_program("penstock-inspect", *arguments, expect=expect)
         self.assert_one_line(run(path, "/nothing", expect=1), "rows.h5", "/nothing", "/x")
-        self.assert_one_line(run(path, "--digest", expect=2), "--json")
         self.assert_one_line(run(path, "--json", path, expect=2), "--json")
         self.assert_one_line(run(path, "--json", "--digest", expect=2), "--json", "--digest")
         self.assert_one_line(run("/etc/passwd", expect=1), "/etc/passwd", "no HDF5 file")
