@@ -23,6 +23,8 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "existing_file.hpp"
+
 namespace examples {
 
 namespace {
@@ -165,7 +167,7 @@ CLI::Option* add_bytes_option(CLI::App& app, const std::string& name, std::size_
       ->default_str(penstock::format_bytes(bytes));
 }
 
-void check_output(const char* option, const std::string& file, const input_files& inputs) {
+void check_output(const char* option, const std::string& file, const input_files& inputs, output kind) {
   namespace fs = std::filesystem;
   if (file.empty()) return;
   const fs::path folder = fs::absolute(file).parent_path();
@@ -175,6 +177,10 @@ void check_output(const char* option, const std::string& file, const input_files
   check_folder(option, file, folder);
   if (inputs.include(file))
     throw std::invalid_argument(fmt::format("{} {}: the data are read from it; name another file", option, file));
+  if (kind != output::hdf5 && is_hdf5(file))
+    throw std::invalid_argument(fmt::format(
+        "{} {}: it is an HDF5 file, and what is written is none: it is not replaced; name another, or remove it",
+        option, file));
 }
 
 void check_apart(const std::vector<named_file>& files) {

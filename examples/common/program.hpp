@@ -41,9 +41,12 @@ CLI::Validator at_least(std::uint64_t least, std::uint64_t most = std::uint64_t{
 /// An option that takes bytes: "512MiB", "1.5 GB", "4096".
 CLI::Option* add_bytes_option(CLI::App& app, const std::string& name, std::size_t& bytes, const std::string& help);
 
-/// Refuses a file for results, named by `option`, that could not be written (a file beside it is made, and removed), or
-/// that is one of `inputs`, before any work is done.
-void check_output(const char* option, const std::string& file, const input_files& inputs);
+/// What a file for results will be. HDF5 may replace HDF5, and its writer says which; nothing else does.
+enum class output : std::uint8_t { other, hdf5 };
+
+/// Refuses a file for results, named by `option`, that could not be written (a file beside it is made, and removed),
+/// that is one of `inputs`, or that would replace an HDF5 file by what is none, before any work is done.
+void check_output(const char* option, const std::string& file, const input_files& inputs, output kind = output::other);
 
 /// An option and the file that it names; empty: none.
 struct named_file {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "idx_file.hpp"
+#include "mark.hpp"
 
 namespace examples {
 namespace {
@@ -54,6 +55,7 @@ input_files fashion_mnist_files(const std::filesystem::path& source) {
 bool write_fashion_mnist(const std::filesystem::path& source, const std::filesystem::path& target,
                          const std::stop_token& stop) {
   penstock::io::writer out(target);
+  out.attribute("/", mark, "fashion-mnist");
   for (const auto& [name, dataset] : parts) copy_dataset(source / name, out, dataset, stop);
   if (stop.stop_requested()) return false;
   out.commit();

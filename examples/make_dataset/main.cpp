@@ -11,9 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "../common/existing_file.hpp"
 #include "../common/program.hpp"
 #include "../common/signals.hpp"
 #include "fashion_mnist.hpp"
+#include "mark.hpp"
 #include "rows_file.hpp"
 
 namespace {
@@ -53,10 +55,12 @@ penstock::io::create_options storage_of(const options& o) {
   return storage;
 }
 
+constexpr const char* target_help = "The file to write; one that is there is replaced if this program made it";
+
 CLI::App* add_fashion_mnist(CLI::App& app, options& o) {
   auto* const command = app.add_subcommand(
       "fashion-mnist", "60000 + 10000 images of clothes, of 10 classes: /train/images, /train/labels, /test/...");
-  command->add_option("OUT.h5", o.target, "The file to write")->required();
+  command->add_option("OUT.h5", o.target, target_help)->required();
   command->add_option("--source", o.source, "Folder of the IDX files, from the package dataset-fashion-mnist")
       ->capture_default_str();
   return command;
@@ -65,7 +69,7 @@ CLI::App* add_fashion_mnist(CLI::App& app, options& o) {
 CLI::App* add_rows(CLI::App& app, options& o) {
   auto* const command =
       app.add_subcommand("rows", "Synthetic rows that can be classified: /x (rows x columns), /label");
-  command->add_option("OUT.h5", o.target, "The file to write")->required();
+  command->add_option("OUT.h5", o.target, target_help)->required();
   command->add_option("--rows", o.rows, "Rows")->required();
   command->add_option("--columns", o.task.columns, "Values of a row")
       ->check(examples::at_least(1))
@@ -88,12 +92,18 @@ CLI::App* add_rows(CLI::App& app, options& o) {
   return command;
 }
 
+void check_target(const options& o, const examples::input_files& inputs) {
+  examples::check_output("OUT.h5", o.target, inputs, examples::output::hdf5);
+  examples::check_own("OUT.h5", o.target, examples::mark, "was not made by penstock-make-dataset");
+}
+
 bool write_fashion_mnist(const options& o, const std::stop_token& stop) {
-  examples::check_output("OUT.h5", o.target, examples::fashion_mnist_files(o.source));
+  check_target(o, examples::fashion_mnist_files(o.source));
   return examples::write_fashion_mnist(o.source, o.target, stop);
 }
 
 bool write_rows(options o, const std::stop_token& stop) {
+  check_target(o, {});
   o.task.element = penstock::parse_type(o.type);
   return examples::write_rows_file(o.task, o.rows, storage_of(o), o.target, stop);
 }

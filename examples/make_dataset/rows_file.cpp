@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "chunk_encoder.hpp"
+#include "mark.hpp"
 
 namespace examples {
 namespace {
@@ -121,6 +122,7 @@ bool write_rows_file(const synthetic_task& task, std::uint64_t rows, const penst
                      const std::filesystem::path& target, const std::stop_token& stop) {
   check_space(target, task, rows, storage);
   penstock::io::writer out(target);
+  out.attribute("/", mark, "rows");
   out.create("/x", task.element, {rows, task.columns}, storage);
   out.create("/label", penstock::type::int32, {rows});
   if (rows > 0) {

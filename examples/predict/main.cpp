@@ -1,5 +1,6 @@
 // Streams HDF5 datasets of any size through a trained model, and writes its predictions to HDF5 as they come.
 
+#include "../common/existing_file.hpp"
 #include "../common/numbers.hpp"
 #include "../common/program.hpp"
 #include "../common/signals.hpp"
@@ -202,7 +203,8 @@ void predict(const examples::predict_options& o, examples::stop_on_signal& signa
   for (const auto* dataset : {&x, &x2}) examples::require_numbers(*dataset, "a model takes numbers");
   examples::input_files inputs({o.checkpoint});
   for (const auto* dataset : {&x, &x2}) inputs.add(*dataset);
-  examples::check_output("--output", o.output, inputs);
+  examples::check_output("--output", o.output, inputs, examples::output::hdf5);
+  examples::check_own("--output", o.output, "penstock_predictions", "holds no predictions of penstock-predict");
 
   const auto labels = ps::train::labels_of(o.checkpoint);
   const auto options = predictor_of(o, labels);

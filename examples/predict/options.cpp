@@ -10,7 +10,9 @@ void add_predict_options(CLI::App& app, predict_options& o) {
   app.add_option("FILE", o.files, "HDF5 files, or patterns of files; their rows are joined in this order")->required();
   app.add_option("--x", o.x, "Dataset of the inputs")->capture_default_str();
   app.add_option("--x2", o.x2, "Dataset of the second inputs, for a model that compares");
-  app.add_option("-o,--output", o.output, "HDF5 file for the predictions, row by row")->required();
+  app.add_option("-o,--output", o.output,
+                 "HDF5 file for the predictions, row by row; replaces earlier predictions, and no other file")
+      ->required();
   app.add_option("--dataset", o.dataset, "Its dataset")->capture_default_str();
   app.add_flag(
       "--classes", o.classes,

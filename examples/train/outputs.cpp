@@ -41,7 +41,8 @@ void check_outputs(const train_options& o, const input_files& inputs) {
                                       {"--plot", o.plot},
                                       {"--trace", o.trace}};
   training_log::check_name(o.log);
-  for (const auto& [option, file] : files) check_output(option, file, inputs);
+  for (std::size_t n = 0; n < files.size(); ++n)
+    check_output(files[n].option, files[n].file, inputs, n < 2 ? output::hdf5 : output::other);
   check_replaceable(files[0]);
   check_replaceable(files[1]);
   check_apart(files);

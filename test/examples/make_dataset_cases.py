@@ -61,6 +61,21 @@ class make_dataset(program_case):
         with h5py.File(out) as file:
             self.assertEqual((file["train/images"].shape, list(file["test/labels"])), ((3, 28, 28), [0, 1]))
 
+    def test_files_that_it_did_not_make_are_not_replaced(self):
+        theirs, notes = self.folder / "theirs.h5", self.folder / "notes.txt"
+        with h5py.File(theirs, "w") as file:
+            file["x"] = numpy.arange(12)
+        notes.write_text("not to be lost")
+        before = {path: path.read_bytes() for path in (theirs, notes)}
+        for path in before:
+            for command in ("rows", path, "--rows", 10), ("fashion-mnist", path):
+                done = self.run_program("penstock-make-dataset", *command, expect=2)
+                self.assert_one_line(done, f"OUT.h5 {path}: ", "not made by penstock-make-dataset", "remove it")
+        self.assertEqual({path: path.read_bytes() for path in before}, before)
+        self.make_rows(rows=10)
+        with h5py.File(self.make_rows(rows=20)) as file:  # its own ones are
+            self.assertEqual((len(file["x"]), file.attrs["penstock_dataset"]), (20, "rows"))
+
     def test_rows_are_stored_as_asked(self):
         path = self.make_rows("--type", "uint8", "--chunk-rows", 100, "--filter", "gzip:3", "--shuffle", rows=1234, columns=5)
         with h5py.File(path) as file:

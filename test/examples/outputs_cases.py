@@ -1,4 +1,5 @@
-"""Files of results that are files of the data, too, by whatever way these lead there: every program refuses them, and they stay."""
+"""Names of results under which something else lies: files of the data, by whatever way these lead there, HDF5 files, and files
+that another made. Every program refuses them, and they stay."""
 
 import ctypes
 import os
@@ -137,11 +138,52 @@ class outputs(program_case):
             self.assert_one_line(self.run_program(*train, results / "d.h5", expect=1), "files cannot be made", "Permission")
             results.chmod(0o700)
 
-    def test_other_files_are_replaced(self):
+    def test_hdf5_files_are_replaced_by_nothing_else(self):
+        data, block = self.path("rows.h5"), self.path("user_block.h5")
+        with h5py.File(block, "w", userblock_size=1024) as to:
+            to["x"] = self.values["x"]
+        for name in "keep.h5", "keep.svg", "keep.jsonl":
+            self.path(name).write_bytes(self.model.read_bytes())
+        precious = {path: path.read_bytes() for path in (block, *self.folder.glob("keep.*"))}
+        self.assertEqual(len(precious), 4)
+        self.path("named.json").symlink_to("keep.h5")
+        train = ["penstock-train", data, "--epochs", 1, *self.host]
+        measure = ["penstock-throughput", data, "--dataset", "/x", "--device", "host", "--epochs", 1, "--repeat", 1]
+        for *command, option, name in (
+            (*train, "--json", "keep.h5"), (*train, "--log", "keep.jsonl"), (*train, "--plot", "keep.svg"),
+            (*train, "--trace", "user_block.h5"), (*measure, "--json", "named.json"), (*measure, "--csv", "user_block.h5"),
+            (*measure, "--plot", "keep.svg"), (*measure, "--trace", "keep.h5"), ("penstock-inspect", data, "--json", "keep.h5"),
+        ):  # fmt: skip
+            with self.subTest(command=command[0], option=option):
+                done = self.run_program(*command, option, self.path(name), expect=2)
+                self.assert_one_line(done, f"{option} {self.path(name)}: it is an HDF5 file", "name another, or remove it")
+        self.assertEqual({path: path.read_bytes() for path in precious}, precious)
+        results = self.path("results.json")
+        for _ in range(2):  # what is none is replaced as ever
+            self.run_program("penstock-inspect", data, "--json", results)
+
+    def test_predictions_replace_predictions_alone(self):
+        data, other, notes, mine = (self.path(name) for name in ("rows.h5", "other.h5", "notes.txt", "mine.h5"))
+        other.write_bytes(self.model.read_bytes())
+        notes.write_text("not to be lost")
+        with h5py.File(mine, "w") as file:
+            file["prediction"] = numpy.zeros(3)
+        before = {path: path.read_bytes() for path in (other, notes, mine)}
+        predict = ["penstock-predict", self.model, data, *self.host, "-o"]
+        for path in before:
+            done = self.run_program(*predict, path, expect=2)
+            self.assert_one_line(done, f"--output {path}: ", "no predictions of penstock-predict", "name another, or remove it")
+        self.assertEqual({path: path.read_bytes() for path in before}, before)
+        empty = self.path("empty.h5")
+        empty.touch()  # as mktemp makes them
+        self.run_program(*predict, empty)
+
+    def test_predictions_are_replaced(self):
         data, other = self.virtual("virtual.h5", "src.h5"), self.path("other.h5")
         for _ in self.ways():
             pass
-        other.write_bytes(self.path("src.h5").read_bytes())
+        part = self.make_rows(rows=ROWS // 2, columns=COLUMNS, name="part.h5")
+        self.run_program("penstock-predict", self.model, part, *self.host, "-o", other)
         self.run_program("penstock-predict", self.model, data, *self.host, "-o", other)
         with h5py.File(other) as file:
             self.assertEqual(file["prediction"].shape[0], ROWS)
