@@ -8,8 +8,9 @@
 
 namespace examples {
 
-/// Turns the first SIGINT, SIGTERM or SIGHUP into a stop request while it lives; a second one ends the program at once.
-/// Those that the program was started to ignore stay ignored. At most one at a time.
+/// Turns the first SIGINT, SIGTERM or SIGHUP into a stop request while it lives; a second one ends the program at once,
+/// but within 0.2 s of the first, where it counts for the same one: `timeout` sends one to the program, and one to its
+/// group. Those that the program was started to ignore stay ignored. At most one at a time.
 class stop_on_signal {
  public:
   stop_on_signal() : stop_on_signal(std::string()) {}

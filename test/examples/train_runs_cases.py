@@ -1,5 +1,6 @@
 """penstock-train as it runs: checkpoints, signals, a terminal."""
 
+import fcntl
 import json
 import os
 import pathlib
@@ -14,6 +15,7 @@ import unittest.mock
 import h5py
 import numpy
 
+from predict_cases import is_in
 from program_case import program_case, programs
 from train_logs_cases import timeless
 
@@ -194,7 +196,8 @@ class train_runs(program_case):
         self.assertEqual((shown, errors.count("\n")), ("", 1), errors)
         self.assertIn("stopped before the first step", errors)
 
-    def test_a_second_signal_ends_it_at_once(self):
+    def test_two_signals_at_once_are_one(self):
+        """`timeout` sends one to the program, and one to its group."""
         data, checkpoint = self.make_rows(rows=20000), self.folder / "state.h5"
         running = self.start_program(
             "penstock-train", *self.arguments(data, checkpoint, "--epochs", 1000), stdout=subprocess.PIPE
@@ -209,7 +212,27 @@ class train_runs(program_case):
         shown, errors = running.communicate(timeout=100)
         self.assertIn(running.returncode, (128 + signal.SIGINT, 128 + signal.SIGTERM))
         self.assertEqual(errors, "")
-        self.assertNotIn("stopped at", shown)
+        self.assertIn("stopped at", shown)
+
+    def test_a_second_signal_ends_it_at_once(self):
+        data, checkpoint = self.make_rows(rows=2000), self.folder / "state.h5"
+        out, end = os.pipe()
+        self.addCleanup(os.close, out)
+        fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, 4096)
+        running = self.start_program("penstock-train", *self.arguments(data, checkpoint, "--epochs", 100000), stdout=end)
+        os.close(end)
+        began = time.monotonic()
+        # It says what nobody reads, until the pipe is full: the first signal is waited for without end.
+        while not checkpoint.exists() or not is_in(running, 1, 1):
+            self.assertIsNone(running.poll())
+            self.assertLess(time.monotonic() - began, 300)
+            time.sleep(0.01)
+        running.send_signal(signal.SIGINT)
+        time.sleep(0.5)  # beyond what counts as the same signal
+        self.assertIsNone(running.poll())
+        running.send_signal(signal.SIGTERM)
+        _, errors = running.communicate(timeout=100)
+        self.assertEqual((running.returncode, errors), (128 + signal.SIGTERM, ""))
         # What was saved last is whole.
         self.run_program("penstock-train", *self.arguments(data, checkpoint, "--epochs", 1, "--resume"))
 
