@@ -2,6 +2,7 @@
 
 #include <penstock/bytes.hpp>
 #include <penstock/gpu/device.hpp>
+#include <penstock/io/file.hpp>
 #include <penstock/io/location.hpp>
 #include <penstock/io/output_file.hpp>
 
@@ -19,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "../common/dataset_missing.hpp"
 #include "../common/gnuplot.hpp"
 #include "../common/program.hpp"
 #include "batch_sizes.hpp"
@@ -33,6 +35,7 @@ using namespace penstock::literals;
 
 struct options {
   std::string file;
+  std::vector<std::string> files;  // as they are given: more than one is a mistake
   std::vector<std::string> datasets;
   std::string as;
   examples::stream_request fields;  // values and others of it
@@ -55,7 +58,7 @@ struct options {
 };
 
 void add_source_options(CLI::App& app, options& o) {
-  app.add_option("FILE", o.file, "HDF5 file, or a quoted pattern of files that are read one after another");
+  app.add_option("FILE", o.files, "HDF5 file, or a quoted pattern of files that are read one after another");
   app.add_option("--dataset", o.datasets, "Path of a dataset; more than once for several")->allow_extra_args(false);
   app.add_option(
          "--with", o.fields.others,
@@ -331,11 +334,16 @@ void draw_saved(const options& o) {
   examples::draw(o.plot, plot_of(examples::saved_results(o.saved)));
 }
 
-void measure_or_draw(const options& o) {
+void measure_or_draw(options o) {
   if (!o.saved.empty()) return draw_saved(o);
-  if (o.file.empty() || o.datasets.empty())
-    throw std::invalid_argument(fmt::format("{} is missing: name a file and its datasets; --help shows what there is",
-                                            o.file.empty() ? "FILE" : "--dataset"));
+  if (o.files.empty()) throw std::invalid_argument("FILE is missing: name a file; --help shows what there is");
+  if (o.files.size() > 1)
+    throw std::invalid_argument(fmt::format(
+        "{}: FILE is one name: quote the pattern of several files, as 'part*.h5'; datasets are named with --dataset",
+        o.files[1]));
+  o.file = o.files.front();
+  if (o.datasets.empty())
+    throw examples::dataset_missing(penstock::io::file(penstock::io::datasets(o.file, "/").front().file), "--dataset");
   measure_all(o);
 }
 

@@ -1,5 +1,6 @@
 #include "data.hpp"
 
+#include "../common/dataset_missing.hpp"
 #include "../common/numbers.hpp"
 #include "data_checks.hpp"
 #include "values.hpp"
@@ -54,14 +55,7 @@ std::string or_default(const std::string& given, const io::file& file, std::init
   if (!given.empty()) return given;
   const std::string found = first_there(file, paths);
   if (!found.empty()) return found;
-  std::string there;
-  for (const auto& dataset : file.datasets()) {
-    if (dataset.type_text == "unreadable")  // a group, perhaps, in which it lies
-      throw std::runtime_error(fmt::format("{}:{}: {}", file.path().string(), dataset.path, dataset.unreadable));
-    there += (there.empty() ? "" : ", ") + dataset.path;
-  }
-  throw std::invalid_argument(fmt::format("{}: which dataset? Name it with {}; there are {}", file.path().string(),
-                                          option, there.empty() ? "none" : there));
+  throw dataset_missing(file, option);
 }
 
 /// Divides the training rows by the options' seed.

@@ -585,3 +585,12 @@ class throughput(program_case):
         run(path, "--dataset", "/x", "--device-memory", "1KiB", expect=1)
         run(path, "--dataset", "/x", "--device-memory", "much", expect=2)
         run(path, expect=2)
+
+    def test_names_that_are_missing_or_too_many_are_one_line_that_says_what_helps(self):
+        parts = [self.make_rows(rows=10, name=f"part{n}.h5") for n in range(2)]
+        run = lambda *arguments: self.run_program("penstock-throughput", *arguments, expect=2)
+        for arguments in parts, (*parts, "--dataset", "/x"), ("--dataset", "/x", *parts):
+            self.assert_one_line(run(*arguments), "part1.h5", "quote the pattern")
+        for name in parts[0], self.folder / "part*.h5":
+            self.assert_one_line(run(name), "part0.h5: which dataset?", "--dataset", "/label", "/x")
+        self.assert_one_line(run("--dataset", "/x"), "FILE is missing")
