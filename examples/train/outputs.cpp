@@ -1,5 +1,6 @@
 #include "outputs.hpp"
 
+#include "../common/existing_file.hpp"
 #include "../common/gnuplot.hpp"
 #include "../common/program.hpp"
 #include "training_log.hpp"
@@ -50,6 +51,8 @@ void check_outputs(const train_options& o, const input_files& inputs) {
   check_fresh(o, files[0]);
   check_fresh(o, files[1]);
   if (!training_log::is_of_no_epoch(o.log)) check_fresh(o, files[3]);
+  if (o.resume && !o.best_checkpoint.empty())  // which was perhaps named for the first time
+    check_own(files[1].option, o.best_checkpoint, "penstock", "is no checkpoint");
 }
 
 }  // namespace examples

@@ -162,6 +162,19 @@ class outputs(program_case):
         for _ in range(2):  # what is none is replaced as ever
             self.run_program("penstock-inspect", data, "--json", results)
 
+    def test_a_run_that_goes_on_replaces_only_a_checkpoint_by_its_best_one(self):
+        data, state, mine = self.path("rows.h5"), self.path("state.h5"), self.path("mine.h5")
+        with h5py.File(mine, "w") as file:
+            file["x"] = numpy.zeros(3)
+        before = mine.read_bytes()
+        train = ["penstock-train", data, "--test-x", "/x", "--test-y", "/label", *self.host, "--checkpoint", state]
+        self.run_program(*train, "--epochs", 1)
+        done = self.run_program(*train, "--epochs", 2, "--resume", "--best-checkpoint", mine, expect=2)
+        self.assert_one_line(done, f"--best-checkpoint {mine}: the file is there and is no checkpoint")
+        self.assertEqual(mine.read_bytes(), before)
+        self.run_program(*train, "--epochs", 2, "--resume", "--best-checkpoint", self.path("best.h5"))
+        self.run_program(*train, "--epochs", 3, "--resume", "--best-checkpoint", self.path("best.h5"))
+
     def test_predictions_replace_predictions_alone(self):
         data, other, notes, mine = (self.path(name) for name in ("rows.h5", "other.h5", "notes.txt", "mine.h5"))
         other.write_bytes(self.model.read_bytes())
