@@ -93,7 +93,7 @@ void inspect(const options& o) {
   std::fflush(stdout);  // digests take their time
   auto entries = nlohmann::json::array();
   for (const auto& d : datasets) entries.push_back(describe(d, o));
-  if (o.digest) print_digests(entries, sealed);
+  if (o.digest && o.json.empty()) print_digests(entries, sealed);
   if (o.json.empty()) return;
   nlohmann::json results{{"datasets", std::move(entries)}};
   if (o.digest) results["sealed"] = sealed;
@@ -132,11 +132,11 @@ int main(int argc, char** argv) {
   app.add_option("DATASET", o.dataset, "Path of one dataset in it; all without it");
   app.add_option("--json", o.json,
                  "Write the description to this file, as JSON; bytes of names that are no UTF-8 as \\xNN");
-  app.add_flag(
-      "--digest", o.digest,
-      "Read every dataset, and show the crc32 of its elements, and whether the file ends with a checksum of "
-      "Penstock's, in the JSON too (it is refused where that is of other bytes). Memory: pieces of 8 MiB or one row, "
-      "chunks that these cut, and the index of the chunks");
+  app.add_flag("--digest", o.digest,
+               "Read every dataset, and show the crc32 of its elements, and whether the file ends with a checksum of "
+               "Penstock's; with --json, in the JSON alone (it is refused where that is of other bytes). Memory: "
+               "pieces of 8 MiB or one row, "
+               "chunks that these cut, and the index of the chunks");
   auto* isolated = app.add_flag(
       "--isolated", o.isolated,
       "Open the file in a child process, for files from strangers: should libhdf5 crash on it, that is a message");

@@ -151,20 +151,19 @@ std::vector<double> balanced_weights(const std::vector<std::uint64_t>& counts, s
 }
 
 /// Numbers that nobody meant for a class make many, which cost memory and time, and are learned of no row.
-void warn_of_empty_classes(const labelled_rows& rows, std::size_t classes, std::int64_t first) {
+std::string empty_classes(const labelled_rows& rows, std::size_t classes, std::int64_t first) {
   const label_summary& labels = rows.labels;
-  if (labels.kind != label_kind::numbers || !labels.names.empty() || labels.counts.empty()) return;
+  if (labels.kind != label_kind::numbers || !labels.names.empty() || labels.counts.empty()) return {};
   const auto filled = std::ranges::count_if(labels.counts, [](std::uint64_t each) { return each > 0; });
   const std::size_t empty = classes - static_cast<std::size_t>(filled);
-  if (empty == 0) return;
+  if (empty == 0) return {};
   const io::row_reader reader(rows.y);
   const auto& part = reader.segment_of(labels.row_of_largest);
-  fmt::print(stderr,
-             "penstock-train: warning: {} of {} classes {} no rows; the largest label, {}, is first at {}:{} row {}. "
-             "Where labels count from 1, say --labels-from 1; where there are so many classes, --classes {}; --weights "
-             "masks rows whose labels are none\n",
-             empty, classes, empty == 1 ? "has" : "have", first + static_cast<std::int64_t>(labels.counts.size()) - 1,
-             part.where.file.string(), part.where.dataset, labels.row_of_largest - part.first_row, classes);
+  return fmt::format(
+      "{} of {} classes {} no rows; the largest label, {}, is first at {}:{} row {}. Where labels count from 1, say "
+      "--labels-from 1; where there are so many classes, --classes {}; --weights masks rows whose labels are none",
+      empty, classes, empty == 1 ? "has" : "have", first + static_cast<std::int64_t>(labels.counts.size()) - 1,
+      part.where.file.string(), part.where.dataset, labels.row_of_largest - part.first_row, classes);
 }
 
 /// Every label is looked at before anything is trained: a cast on the way would hide what does not fit.
@@ -187,7 +186,8 @@ void look_at_labels(const train_options& o, training_data& data) {
   if (static_cast<double>(classes) > most)
     throw std::invalid_argument(fmt::format("there are {} different labels, and {} classes", classes, most));
   data.outputs = binary ? 1 : classes;
-  if (!binary && o.classes == 0 && !o.balanced_classes) warn_of_empty_classes(data.training, classes, o.labels_from);
+  if (!binary && o.classes == 0 && !o.balanced_classes)
+    data.warning = empty_classes(data.training, classes, o.labels_from);
   if (o.balanced_classes) data.class_weights = balanced_weights(found.counts, classes);
   if (!data.testing) return;
   data.testing->labels = data.testing->only ? found : scan(*data.testing, static_cast<double>(classes));

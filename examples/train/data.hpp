@@ -34,6 +34,7 @@ struct training_data {
   std::size_t outputs = 0;            ///< of the model: classes, or values of a row of y
   penstock::train::target targets = penstock::train::target::label;
   std::vector<double> class_weights{};
+  std::string warning{};  ///< a sentence on what looks like a mistake; empty: nothing does
 };
 
 /// Finds the datasets that the options name, or the ones that penstock-make-dataset writes, and looks at every label

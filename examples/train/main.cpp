@@ -8,6 +8,9 @@
 #include "results.hpp"
 #include "training_program.hpp"
 
+#include <fmt/format.h>
+
+#include <cstdio>
 #include <utility>
 
 int main(int argc, char** argv) {
@@ -28,6 +31,7 @@ int main(int argc, char** argv) {
     auto session = examples::plan_session(o, data);
     if (o.plan_only) examples::check_resumed(o, session);
     examples::print_plan(session, o.budget, o.plan_only);
+    if (!data.warning.empty()) fmt::print(stderr, "penstock-train: warning: {}\n", data.warning);
     if (o.plan_only) return;
     examples::training_program program(o, data, std::move(session));
     signals.begin();
