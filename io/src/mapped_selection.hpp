@@ -22,6 +22,8 @@ class mapped_selection {
   /// is not understood, or of another rank. `made` holds it where it depends on that.
   const selection* of(std::span<const std::uint64_t> shape, std::uint64_t along, std::optional<selection>& made) const;
 
+  /// Whether it is all of a dataset, whatever shape that has.
+  bool is_all() const noexcept { return all_; }
   bool is_endless() const noexcept { return endless_.has_value(); }
   /// Indices along its endless axis that lie within the shape.
   std::uint64_t along(std::span<const std::uint64_t> shape) const noexcept;

@@ -169,7 +169,11 @@ bool project(const selection& target, const box& wanted, const selection& from,
   if (target.parts() == 1 && from.parts() == 1)
     if (const auto found = axis_by_axis(shown[0].values, from.axes(0))) return visit(*found), true;
   if (takes_too_long(target, shown, from)) return false;
-  for (const auto& part : shown) for_each_run(target, part, [&](const run& r) { visit_run(from, r, visit); });
+  const auto all = *from.size();
+  for (const auto& part : shown)
+    for_each_run(target, part, [&](const run& r) {
+      if (r.first < all) visit_run(from, {r.first, std::min(r.end, all)}, visit);
+    });
   return true;
 }
 

@@ -4,6 +4,8 @@
 #include "describe.hpp"
 #include "projection.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <tuple>
@@ -12,7 +14,8 @@
 namespace penstock::io {
 namespace {
 
-constexpr std::size_t deepest = 32;  // virtual datasets that are made of virtual ones
+constexpr std::size_t deepest = 32;                            // virtual datasets that are made of virtual ones
+constexpr std::uint64_t most_chunks = std::uint64_t{1} << 17;  // that may be meant, and need not be: two seconds, about
 
 bool shows(const selection& target, const box& wanted) {
   for (std::size_t n = 0; n < target.parts(); ++n)
@@ -28,6 +31,14 @@ mapped_selection target_of(hid_t creation, std::size_t n) {
 mapped_selection source_of(hid_t creation, std::size_t n) {
   const space_id space(checked(H5Pget_virtual_srcspace(creation, n), "a mapping cannot be read"));
   return mapped_selection(space.native());
+}
+
+/// So many blocks that they are not gone through one by one.
+bool is_scattered(const selection& s) {
+  for (std::size_t n = 0; n < s.parts(); ++n)
+    for (const auto& axis : s.axes(n))
+      if (axis.count / axis.block > most_chunks) return true;
+  return false;
 }
 
 }  // namespace
@@ -50,7 +61,9 @@ struct source_check::shared {
 
   check_memory& memory;
   fault_seam faults;
-  shown_chunks* noted = nullptr;                                                   // instead of a look at them
+  shown_chunks* noted = nullptr;  // instead of a look at them
+  bool guesses = false;           // looks at all that may be meant
+  std::uint64_t guessed = 0;      // chunks of that, by the mapping at the top
   std::map<std::pair<std::string, std::string>, std::unique_ptr<source>> known{};  // by file and dataset
 };
 
@@ -101,6 +114,8 @@ void source_check::look(const box& part) {
   for (auto& m : mappings_) {
     if (intersection(m.bounds, part).empty()) continue;  // the guard is dear where there are thousands
     const library_guard guard;
+    all_.guesses = false;
+    all_.guessed = 0;
     look(m, part, 0);
   }
 }
@@ -173,17 +188,39 @@ void source_check::look_in(source& s, const selection* target, const mapped_sele
   std::optional<selection> made;
   const auto* const shown = from.of(shape, along, made);
   const auto values = target != nullptr ? target->size() : std::nullopt;
+  const auto there = shown != nullptr ? shown->size() : std::nullopt;
   box seen;  // of chunks: many parts lie in the same ones
   const auto look = [&](const lattice& part) { look_at(s, part, seen, depth); };
-  if (values && shown != nullptr && values == shown->size()) {
+  // All of a source is what it has now: libhdf5 takes as many values of it, in C order, as the mapping had once.
+  const bool fits = values && values == there;
+  if (fits || (values && there && from.is_all())) {
     if (project(*target, wanted, *shown, look)) return;
-    if (all_.noted != nullptr) all_.noted->exact = false;
+  }
+  if (all_.noted != nullptr) {
+    all_.noted->exact = false;
+    return;
+  }
+  const bool before = std::exchange(all_.guesses, true);
+  const auto all = selection::all(shape);
+  if (fits && s.chunks && !is_scattered(*shown)) {
     for (std::size_t n = 0; n < shown->parts(); ++n) look(shown->whole(n));
   } else {
-    if (all_.noted != nullptr) all_.noted->exact = false;
-    const auto all = selection::all(shape);
     look(all.whole(0));
   }
+  all_.guesses = before;
+}
+
+/// What a guess looks at is refused before it takes long.
+void source_check::count_guessed(const source& s, const box& chunks) {
+  std::uint64_t all = 1;
+  for (std::size_t k = 0; k < chunks.rank; ++k)
+    if (__builtin_mul_overflow(all, (chunks.count[k] - 1) / s.unit[k] + 1, &all)) all = most_chunks + 1;
+  all_.guessed += std::min(all, most_chunks + 1);
+  if (all_.guessed > most_chunks)
+    throw failure(fmt::format(
+        "which values of its source {} are shown cannot be found out in time, and more than {} chunks would "
+        "have to be looked at; show it by boxes or regular steps, or copy it with larger chunks",
+        s.description.object, most_chunks));
 }
 
 void source_check::look_at(source& s, const lattice& part, box& seen, std::size_t depth) {
@@ -194,6 +231,7 @@ void source_check::look_at(source& s, const lattice& part, box& seen, std::size_
     }
     if (each.start == seen.start && each.count == seen.count) return;
     seen = each;
+    if (all_.guesses && s.chunks) count_guessed(s, each);
     if (all_.noted != nullptr) {
       if (s.description.info.filters.empty()) all_.noted->exact = false;
       if (all_.noted->exact) all_.noted->all.emplace_back(&s, each.start, each.count);

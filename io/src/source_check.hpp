@@ -16,7 +16,8 @@ namespace penstock::io {
 
 /// Looks at the stored chunks of the sources of a virtual dataset that libhdf5 is about to read, as chunk_check does,
 /// behind sources that are virtual themselves, too: at those that are shown, and no others, but where a mapping is not
-/// understood or would take too long to follow (see project()). Then it looks at all that the mapping may show.
+/// understood or would take too long to follow (see project()). Then it looks at all that the mapping may show,
+/// and throws where that is more than 131072 chunks.
 ///
 /// Sources stay open, once they were looked at, as in libhdf5; one that is absent is looked for again each time, as
 /// there. Thread-safe, by the guard.
@@ -58,6 +59,7 @@ class source_check {
   void look_numbered(mapping& m, const box& wanted, std::size_t depth);
   void look_in(source& s, const selection* target, const mapped_selection& from, std::uint64_t along, const box& wanted,
                std::size_t depth);
+  void count_guessed(const source& s, const box& chunks);
   void look_at(source& s, const lattice& part, box& seen, std::size_t depth);
   source* find(mapping& m, std::uint64_t number);
   bool is_there(const source_name& name);

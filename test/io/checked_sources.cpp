@@ -151,8 +151,49 @@ BOOST_AUTO_TEST_CASE(a_part_of_the_other_axes_shows_what_lies_there) {
       BOOST_TEST(read(reader, 0, reader.rows()).has_value() == damaged.empty());
       ++kinds;
     }
-  BOOST_TEST(kinds == 20);
+  BOOST_TEST(kinds == 22);
 }
 #endif
+
+/// A source that has grown since it was mapped may have more chunks than anybody lives to look at.
+BOOST_AUTO_TEST_CASE(of_a_source_that_has_grown_no_more_chunks_are_looked_at_than_are_shown) {
+  struct counted_chunks final : penstock::fault_injector {
+    penstock::fault before(penstock::fault_site site, std::string_view, std::uint64_t, std::size_t) override {
+      reads += site == penstock::fault_site::read_file;
+      return {};
+    }
+    int reads = 0;
+  };
+  const auto values_of = [](const std::string& name, const std::shared_ptr<counted_chunks>& count) {
+    const io::row_reader reader({{.file = checked_folder() / "many.h5", .dataset = "/" + name}}, {.faults = count});
+    BOOST_TEST((reader.segments()[0].info.access == io::access::locked));
+    std::vector<std::byte> values(10 * reader.row_bytes());
+    count->reads = 0;
+    reader.read(0, 10, values);
+    BOOST_TEST((values == bytes_of_file(checked_folder() / ("many_" + name + ".bytes"))), name);
+    return count->reads;
+  };
+  const auto count = std::make_shared<counted_chunks>();
+  BOOST_TEST_REQUIRE(values_of("grown", count) < 100);
+  BOOST_TEST(values_of("far", count) < 100);
+}
+
+BOOST_AUTO_TEST_CASE(where_it_cannot_be_told_which_of_too_many_chunks_are_shown_reading_is_refused) {
+  const auto column_of = [](const char* name) {
+    const io::axis_range first{.axis = 1, .count = 1};
+    return io::row_reader({{.file = checked_folder() / "many.h5", .dataset = name, .region = {first}}});
+  };
+  const auto expected = bytes_of_file(checked_folder() / "many_scattered_less.bytes");
+  const auto less = column_of("/scattered_less"), more = column_of("/scattered");
+  std::vector<std::byte> values(2000 * less.row_bytes());
+  less.read(0, 2000, values);
+  BOOST_TEST((values == expected));
+  BOOST_CHECK_EXCEPTION(more.read(0, 2000, values), io::error, [](const io::error& e) {
+    return !e.context().damaged && std::string(e.what()).find("more than 131072 chunks") != std::string::npos;
+  });
+  values.resize(10 * more.row_bytes());  // of so few it can
+  more.read(0, 10, values);
+  BOOST_TEST(std::memcmp(values.data(), expected.data(), values.size()) == 0);
+}
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -29,7 +29,7 @@ def source(f, name, data, chunk=CHUNK):
     create.set_chunk(chunk)
     create.set_deflate(9)
     create.set_deflate(9)
-    space = h5s.create_simple(data.shape, (END,) + data.shape[1:])
+    space = h5s.create_simple(data.shape, (END,) * data.ndim)
     h5d.create(f.id, name.encode(), h5t.STD_I32LE, space, dcpl=create).write(h5s.ALL, h5s.ALL, data)
 
 
@@ -119,6 +119,13 @@ def every(start, step, count, shape=(256, 8)):
     return space(shape, (start, count, step, (1, 1)))
 
 
+def grown(f, shape, rows=256):
+    """A source that was resized since it was mapped, with other values."""
+    virtual(f, "x", (rows, 8), (space((rows, 8), block((0, 0), (rows, 8))), ".", "of", h5s.create_simple((256, 8))))
+    f["of"].resize(shape)
+    f["of"][...] = 7000 + np.arange(shape[0] * shape[1], dtype="<i4").reshape(shape)
+
+
 def missing(path, f):
     in_files(path, f)
     os.remove(path + ".1")
@@ -142,6 +149,8 @@ KINDS = {
     "not_shown": one(lambda f: virtual(f, "x", (256, 8), (space((256, 8), block((0, 0), (192, 8))), ".", "of", space((256, 8), block((0, 0), (192, 8)))))),
     "unlimited": one(lambda f: virtual(f, "x", (256, 8), (endless, ".", "of", endless))),
     "unlimited_part": one(lambda f: virtual(f, "x", (100, 8), (space((100, 8), block((10, 0), (END, 8))), ".", "of", space((256, 8), ((1, 0), (END, 1), (4, 1), (1, 8)))))),
+    "grown": one(lambda f: grown(f, (700, 8))),
+    "grown_across": one(lambda f: grown(f, (256, 9))),
     "turns": one(in_turns),
     "numbered": lambda path, f: numbered(f),
     "numbered_apart": lambda path, f: numbered(f, 80),
@@ -164,7 +173,7 @@ def make(name, kind):
     with h5py.File(path, "w") as f:
         kind(path, f)
     with h5py.File(path, "r") as f:
-        expected = f["x"][...].astype("<i8")
+        expected = f["x"][:].astype("<i8")
     with h5py.File(path, "r+") as f:
         other = None if damaged_chunk(f, path) else h5py.File(path + ".3", "r+")
         d, at = damaged_chunk(other or f, path)
@@ -185,7 +194,35 @@ def make(name, kind):
         out.write(f"{axis} {count}\n" + rows(shown[..., :count]))
 
 
+def show(f, name, shape, part):
+    create = h5p.create(h5p.DATASET_CREATE)
+    create.set_virtual(h5s.create_simple(shape), b".", f"of_{name}".encode(), part)
+    h5d.create(f.id, name.encode(), h5t.STD_I64LE, h5s.create_simple(shape), dcpl=create)
+
+
+def many_chunks():
+    """many.h5: /grown and /far of sources that have more chunks now, of which none is stored behind the first, and some too many
+    to be gone through; /scattered of as many chunks as values, in 1000 boxes, and /scattered_less of larger ones. Their rows, or
+    first column: many_NAME.bytes."""
+    with h5py.File(os.path.join(folder, "many.h5"), "w", libver="latest") as f:
+        for name, rows in {"grown": 3000, "far": 1 << 40}.items():
+            f.create_dataset(f"of_{name}", data=np.arange(10, dtype="<i4"), chunks=(1,), maxshape=(None,), compression="gzip")
+            show(f, name, (10,), h5s.create_simple((10,)))
+            f[f"of_{name}"].resize((rows,))
+        for name, chunk in {"scattered": 1, "scattered_less": 64}.items():
+            f.create_dataset(f"of_{name}", (150000,), "<i4", chunks=(chunk,), maxshape=(None,), compression="gzip")[:640] = np.arange(640)
+            part = h5s.create_simple((150000,))
+            part.select_hyperslab((0,), (500,), (300,), (144,))
+            part.select_hyperslab((147,), (500,), (300,), (144,), op=h5s.SELECT_OR)
+            show(f, name, (18000, 8), part)
+    with h5py.File(os.path.join(folder, "many.h5"), "r") as f:
+        for name in ["grown", "far"]:
+            f[name][:].tofile(os.path.join(folder, f"many_{name}.bytes"))
+        f["scattered_less"][:2000, 0].tofile(os.path.join(folder, "many_scattered_less.bytes"))
+
+
 for name, kind in KINDS.items():
     make(name, kind)
+many_chunks()
 with open(os.path.join(folder, "names.txt"), "w") as out:
     out.write("".join(name + "\n" for name in KINDS))
