@@ -77,8 +77,8 @@ struct mixed_part {
 /// What an order's defaults are computed from.
 struct source_shape {
   std::uint64_t rows = 0;
-  std::uint64_t row_bytes = 0;           ///< stored bytes of a row, over all fields
-  std::uint64_t chunk_rows = 1;          ///< the largest chunk extent along the rows, over the first datasets of all fields
+  std::uint64_t row_bytes = 0;   ///< stored bytes of a row, over all fields
+  std::uint64_t chunk_rows = 1;  ///< the largest chunk extent along the rows, over the first datasets of all fields
   std::vector<decoded_field> decoded{};  ///< the fields with filters
   std::vector<mixed_part> mixed{};       ///< where it is mixed out of several
   std::uint64_t mixed_rows = 0;          ///< and then: of an epoch
